@@ -1,0 +1,1 @@
+"""The engines, one file each, and the profiles of their builds, which are data."""
