@@ -31,8 +31,10 @@ class SecretRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a resolved value came from: the layer (defaults, hardware:NAME, server:NAME, group:NAME, host:NAME, command line,
-    built in) and, for a file, its place (1-based)."""
+    """Where a resolved value came from: its layer and, for a file, its place (1-based).
+
+    Layers: built in, defaults, hardware:NAME, server:NAME, group:NAME, host:NAME, command line.
+    """
 
     layer: str
     file: str | None = None
