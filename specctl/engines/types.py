@@ -83,3 +83,26 @@ class EngineProfile:
     counts_bonus: bool | None = None
     tree_line: str | None = None
     notes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credential:
+    """An element of an argv that is the path of a secret file; rendered by the service manager's own means, never escaped."""
+
+    name: str
+
+
+Argument = str | Credential
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """An engine family: the code for what profiles cannot say as data.
+
+    `probe` is a Python program for the engine's own interpreter: it reads algorithm names from argv and prints one JSON object
+    {"version": …, "knows": {name: true|false}, "error": …}; it must touch no GPU.
+    """
+
+    name: str
+    summary: str
+    probe: str

@@ -1,0 +1,31 @@
+"""SGLang and its forks: how the capability probe asks the engine's own interpreter what it knows (engine facts §1, §7)."""
+
+from __future__ import annotations
+
+from specctl.engines.types import Engine
+
+# A clean argument parse proves nothing: the name of the algorithm is a free string there and dies at configuration.
+PROBE = """
+import json, sys
+answer = {"version": None, "knows": {}, "error": None}
+try:
+    from importlib.metadata import version
+    answer["version"] = version("sglang")
+    try:
+        from sglang.srt.plugins import load_plugins
+        load_plugins()
+    except ImportError:
+        pass
+    from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
+    for name in sys.argv[1:]:
+        try:
+            SpeculativeAlgorithm.from_string(name)
+            answer["knows"][name] = True
+        except (ValueError, KeyError):
+            answer["knows"][name] = False
+except Exception as error:
+    answer["error"] = "%s: %s" % (type(error).__name__, error)
+print(json.dumps(answer))
+"""
+
+ENGINE = Engine(name="sglang", summary="SGLang and forks of it", probe=PROBE)
