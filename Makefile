@@ -1,0 +1,57 @@
+# Two commands do everything on a fresh checkout: `make demo` and `make test`.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+
+.PHONY: help demo test unit fleet lint types contracts check soak bench lock schema clean
+
+help: ## Show what can be made.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+
+$(STAMP): pyproject.toml requirements/dev.lock
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: name a Python >= 3.11, make PYTHON=python3.12 …" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: $(STAMP) ## Deploy the lab engine on this machine, switch its algorithm, clean up. No root, GPU, SSH or systemd.
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m specctl.demo
+
+test: check unit fleet ## Run everything that this machine can run.
+
+check: lint types contracts ## Run the linters, the type checker and the import contracts.
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+contracts: $(STAMP)
+	$(BIN)/lint-imports
+
+unit: $(STAMP) ## Run the quick tests (under a minute).
+	$(PYTEST) -m "not fleet and not soak and not sglang" tests
+
+fleet: $(STAMP) ## Run the tests on real systemd hosts (root and systemd-nspawn; skipped with a reason elsewhere).
+	$(PYTEST) -m "fleet and not soak" tests
+
+soak: $(STAMP) ## Run the long counts.
+	SPECCTL_SOAK=1 $(PYTEST) -m soak tests
+
+bench: $(STAMP) ## Measure start-up against pyinfra, and the lab engine.
+	$(BIN)/python benchmarks/cli_startup.py
+	$(BIN)/python benchmarks/lab_engine.py
+
+lock: ## Renew the lock files (needs uv).
+	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.lock
+
+schema: $(STAMP) ## Renew inventory/schema.json.
+	$(BIN)/specctl inventory schema > inventory/schema.json
+
+clean: ## Remove what was built here.
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
