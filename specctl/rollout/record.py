@@ -1,0 +1,98 @@
+"""A record: what one act did to one server, as it is kept on the host (the truth) and on the operator's machine (a copy)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class Act(enum.Enum):
+    """What somebody did to a server."""
+
+    DEPLOY = "deploy"
+    SWITCH = "switch"
+    ROLLBACK = "rollback"
+    START = "start"
+    STOP = "stop"
+    RESTART = "restart"
+    UNDEPLOY = "undeploy"
+
+
+class Result(enum.Enum):
+    """How it ended; a rolled back act never reads as success."""
+
+    DONE = "done"
+    ROLLED_BACK = "rolled back"
+    STOPPED = "stopped: no healthy release"
+    FAILED = "failed"
+    STARTED = "started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One line of records.jsonl; durations in seconds; None: not known or not reached.
+
+    `release` and `algo` are what was asked for, `previous` what ran before, `serving` what runs after the act.
+    """
+
+    act: Act
+    result: Result
+    server: str
+    host: str
+    who: str
+    at: str
+    release: str | None = None
+    algo: str | None = None
+    previous: tuple[str, str] | None = None
+    serving: tuple[str, str] | None = None
+    knobs: Mapping[str, int] = field(default_factory=dict)
+    proof: str | None = None
+    evidence: tuple[str, ...] = ()
+    cause: str | None = None
+    durations_s: Mapping[str, float] = field(default_factory=dict)
+    load_s: float | None = None
+    weights_bytes: int | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)
+    specctl: str | None = None
+
+    def as_wire(self) -> dict[str, object]:
+        """Return the JSON object of the record (docs/json.md)."""
+        return {
+            "act": self.act.value,
+            "result": self.result.value,
+            "server": self.server,
+            "host": self.host,
+            "who": self.who,
+            "at": self.at,
+            "release": self.release,
+            "algo": self.algo,
+            "previous": list(self.previous) if self.previous else None,
+            "serving": list(self.serving) if self.serving else None,
+            "knobs": dict(self.knobs),
+            "proof": self.proof,
+            "evidence": list(self.evidence),
+            "cause": self.cause,
+            "durations_s": {name: round(value, 3) for name, value in self.durations_s.items()},
+            "load_s": None if self.load_s is None else round(self.load_s, 3),
+            "weights_bytes": self.weights_bytes,
+            "digests": dict(self.digests),
+            "specctl": self.specctl,
+        }
+
+
+# A load counts as one of this host's past loads when it came to an end that served.
+LOADED = (Result.DONE.value, Result.ROLLED_BACK.value)
+
+
+def past_loads(records: tuple[Mapping[str, object], ...], algo: str | None = None, limit: int = 5) -> tuple[float, ...]:
+    """Return the latest load durations in seconds, oldest first; those of the algo where there are any, else all."""
+    rows = [
+        (row.get("algo"), float(value))
+        for row in records
+        if row.get("result") in LOADED
+        and isinstance(value := row.get("load_s"), (int, float))
+        and not isinstance(value, bool)
+    ]
+    of_algo = [value for name, value in rows if name == algo]
+    return tuple((of_algo or [value for _, value in rows])[-limit:])

@@ -1,0 +1,1 @@
+"""Values to what a person sees: Rich renderables and plain lines; pure."""
