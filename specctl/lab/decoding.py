@@ -1,0 +1,62 @@
+"""What the engine asks of an algo, and what one decode iteration of it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from specctl.lab.batch import Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """What one iteration decoded for one row: accepted drafts, then the target's own token.
+
+    `nodes` is what was verified, the root included; None where nothing was drafted.
+    """
+
+    tokens: tuple[int, ...]
+    nodes: int | None = None
+
+    @property
+    def accepted_drafts(self) -> int:
+        """Return how many drafts the target agreed with, before any cut."""
+        return len(self.tokens) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration:
+    """One decode iteration over the batch, a block a row; the batch's caches already stand after it."""
+
+    blocks: tuple[Block, ...]
+    forward_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnobRange:
+    """The bounds of a knob and what it is when not given."""
+
+    low: int
+    high: int
+    default: int
+
+
+class Decoder(Protocol):
+    """An algo with its knobs set; it keeps nothing between two iterations."""
+
+    def decode(self, batch: Batch) -> Iteration:
+        """Decode one block for every row and leave the batch's caches after it."""
+        ...
+
+
+class Algo(Protocol):
+    """An algo as the engine looks it up."""
+
+    name: str
+    drafts: bool
+    knobs: Mapping[str, KnobRange]
+
+    def decoder(self, knobs: Mapping[str, int]) -> Decoder:
+        """Return the decoder for knobs that are complete and within bounds."""
+        ...

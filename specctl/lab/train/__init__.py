@@ -1,0 +1,1 @@
+"""Training of the lab's two models; the only part of the lab that imports torch, and nothing else imports it."""
