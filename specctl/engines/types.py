@@ -68,7 +68,8 @@ class EngineProfile:
     `engine` names the file in specctl/engines; `module` is what `python -m` starts; `flags` maps specctl's own words (target,
     port, bind, tp, served_name, config) to flags; `packages` are the distributions whose versions identify the build for the
     capability cache; `counts_root` and `counts_bonus` say how its metrics count (design.md §7); `fatal` adds known fatal texts
-    (id -> pattern). `capability` is the name that the capability probe asks for, by algo.
+    (id -> pattern). `capability` is the name that the capability probe asks for, by algo. `aliases` maps other spellings of flags to
+    the exact one.
     """
 
     name: str
@@ -83,6 +84,7 @@ class EngineProfile:
     counts_bonus: bool | None = None
     tree_line: str | None = None
     notes: str | None = None
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
