@@ -13,6 +13,8 @@ from typing import ClassVar, Self
 from specctl.lab.errors import ModelError
 
 MAX_BLOCK_SIZE = 16
+# Added to the mean square of queries and keys before they are made unit vectors.
+UNIT_EPS = 1e-6
 
 
 class _Shape:

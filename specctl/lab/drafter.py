@@ -31,6 +31,7 @@ class Drafter:
         self._layers = [layers.fold_layer(tensors, index, config) for index in range(config.num_hidden_layers)]
         self._context = layers.fold_context(tensors, config)
         self._turns = layers.rotations(config)
+        self._key_scale, self._key_eps = self._layers[0].unit_scale[-1:], self._layers[0].unit_eps[-1:]
 
     def absorb(self, features: Floats, first_row: int, lengths: Ints, cache: KvCache) -> None:
         """Write keys and values of the positions from `lengths` on, given their features [rows, count, layers, hidden]."""
@@ -40,11 +41,10 @@ class Drafter:
         context = layers.rms_norm(flat @ self._fc, config.rms_norm_eps) @ self._context
         made = context.reshape(rows, count, config.num_hidden_layers, 2, config.head_dim)
         slots = masks.chain_positions(lengths, count)
-        keys = layers.rotate(made[:, :, :, 0], self._turns[slots][:, :, None, :])
+        keys = layers.unit_heads(made[:, :, :, 0], self._turns[slots][:, :, None, :], self._key_scale, self._key_eps)
         every = np.arange(first_row, first_row + rows)[:, None]
         for index in range(config.num_hidden_layers):
-            cache.keys[index, every, slots] = keys[:, :, index]
-            cache.values[index, every, slots] = made[:, :, index, 1]
+            cache.write(index, every, slots, keys[:, :, index], made[:, :, index, 1])
 
     def propose(self, anchors: Ints, lengths: Ints, cache: KvCache, block_size: int) -> Floats:
         """Return logits [rows, block_size - 1, vocabulary] of the tokens that follow each anchor.
@@ -61,10 +61,9 @@ class Drafter:
         x = blocks.reshape(rows * block_size, -1)
         for index, layer in enumerate(self._layers):
             qkv = (layers.rms_norm(x, eps) @ layer.qkv).reshape(rows, block_size, heads + 2, -1)
-            turned = layers.rotate(qkv[:, :, : heads + 1], turns)
-            cache.keys[index, every, slots] = turned[:, :, heads]
-            cache.values[index, every, slots] = qkv[:, :, heads + 1]
-            keys, values = cache.keys[index, :rows, :seen], cache.values[index, :rows, :seen]
+            turned = layers.unit_heads(qkv[:, :, : heads + 1], turns, layer.unit_scale, layer.unit_eps)
+            cache.write(index, every, slots, turned[:, :, heads], qkv[:, :, heads + 1])
+            keys, values = cache.read(index, slice(0, rows), seen)
             x += layers.attend(turned[:, :, :heads], keys, values, mask) @ layer.out
             x += layers.mlp(x, layer, eps)
         drafted = x.reshape(rows, block_size, -1)[:, 1:].reshape(rows * (block_size - 1), -1)

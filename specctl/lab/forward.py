@@ -43,19 +43,17 @@ class Target:
         """
         config = self.config
         rows, tokens = batch.tokens.shape
-        heads, width, used = config.num_attention_heads, config.head_dim, slice(batch.first_row, batch.first_row + rows)
+        heads, used, seen = config.num_attention_heads, slice(batch.first_row, batch.first_row + rows), batch.mask.shape[-1]
         slots = batch.lengths[:, None] + np.arange(tokens)
         every = np.arange(batch.first_row, batch.first_row + rows)[:, None]
         turns = self._turns[batch.positions][:, :, None, :]
         x = self.embedding[batch.tokens.reshape(-1)]
         features = np.empty((rows * tokens, len(feature_layers), config.hidden_size), dtype=np.float32)
         for index, layer in enumerate(self._layers):
-            qkv = (layers.rms_norm(x, config.rms_norm_eps) @ layer.qkv).reshape(rows, tokens, heads + 2, width)
-            turned = layers.rotate(qkv[:, :, : heads + 1], turns)
-            cache.keys[index, every, slots] = turned[:, :, heads]
-            cache.values[index, every, slots] = qkv[:, :, heads + 1]
-            seen = batch.mask.shape[-1]
-            keys, values = cache.keys[index, used, :seen], cache.values[index, used, :seen]
+            qkv = (layers.rms_norm(x, config.rms_norm_eps) @ layer.qkv).reshape(rows, tokens, heads + 2, config.head_dim)
+            turned = layers.unit_heads(qkv[:, :, : heads + 1], turns, layer.unit_scale, layer.unit_eps)
+            cache.write(index, every, slots, turned[:, :, heads], qkv[:, :, heads + 1])
+            keys, values = cache.read(index, used, seen)
             x += layers.attend(turned[:, :, :heads], keys, values, batch.mask) @ layer.out
             x += layers.mlp(x, layer, config.rms_norm_eps)
             if index in feature_layers:

@@ -1,7 +1,8 @@
 """The arithmetic that target and drafter share, in numpy: RMSNorm, rotary multi-query attention, squared-ReLU MLP.
 
-Weights are folded once at load: norm gains and the attention's scale into the matrices that follow them, and each head's
-halves interleaved, so that turning a head by its position is one complex multiplication.
+Weights are folded once at load: norm gains into the matrices that follow them, and each head's halves interleaved, so that
+turning a head by its position is one complex multiplication. Queries and keys are unit vectors times a gain, which bounds the
+scores: the softmax needs no maximum.
 """
 
 from __future__ import annotations
@@ -12,41 +13,64 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from specctl.lab.config import DraftConfig, TargetConfig
+from specctl.lab.config import UNIT_EPS, DraftConfig, TargetConfig
+from specctl.lab.errors import ModelError
 from specctl.lab.weights import Floats
 
 Complexes = NDArray[np.complex64]
 # A pass may look this many tokens beyond the last position that a request can keep: the largest tree and its root.
 PASS_SLACK = 65
+# Scores stay within plus or minus this, so that their exponentials neither overflow nor all vanish in float32.
+MAX_SCORE = 60.0
+TINY_GAIN = 1e-3
+LAYER_TENSORS = (
+    "input_layernorm.weight",
+    "self_attn.q_proj.weight",
+    "self_attn.q_gain",
+    "self_attn.k_proj.weight",
+    "self_attn.v_proj.weight",
+    "self_attn.o_proj.weight",
+    "post_attention_layernorm.weight",
+    "mlp.up_proj.weight",
+    "mlp.down_proj.weight",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerWeights:
-    """One block's matrices, ready to multiply from the right; `qkv` makes queries, then one key, then one value head."""
+    """One block's matrices, ready to multiply from the right.
+
+    `qkv` makes the query heads, one key and one value head; `unit_scale` and `unit_eps`, one entry a query head and one for
+    the key, turn a head's squared length into the square of what it is divided by.
+    """
 
     qkv: Floats
+    unit_scale: Floats
+    unit_eps: Floats
     out: Floats
     up: Floats
     down: Floats
 
 
 def fold_layer(tensors: Mapping[str, Floats], index: int, config: TargetConfig | DraftConfig) -> LayerWeights:
-    """Fold one block's tensors."""
-    part = {name: tensors[f"layers.{index}.{name}.weight"] for name in (
-        "input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-        "post_attention_layernorm", "mlp.up_proj", "mlp.down_proj",
-    )}
-    scale = np.float32(config.head_dim**-0.5)
-    qkv = np.concatenate((
-        _interleave(part["self_attn.q_proj"], config.head_dim) * scale,
-        _interleave(part["self_attn.k_proj"], config.head_dim),
-        part["self_attn.v_proj"],
-    ))
+    """Fold one block's tensors; raise ModelError for a gain that the softmax cannot take."""
+    part = {name: tensors[f"layers.{index}.{name}"] for name in LAYER_TENSORS}
+    gain = part["self_attn.q_gain"]
+    highest = float(np.abs(gain).max()) * config.head_dim**0.5
+    if highest > MAX_SCORE:
+        raise ModelError(f"layers.{index}.self_attn.q_gain allows scores of {highest:.0f}, expected at most {MAX_SCORE:.0f}")
+    queries = _interleave(part["self_attn.q_proj.weight"], config.head_dim)
+    queries = queries * np.repeat(np.sign(gain), config.head_dim)[:, None]
+    keys = _interleave(part["self_attn.k_proj.weight"], config.head_dim)
+    qkv = np.concatenate((queries, keys, part["self_attn.v_proj.weight"]))
+    scales = np.append(np.maximum(np.abs(gain), TINY_GAIN) * config.head_dim**-0.5, 1.0).astype(np.float32)
     return LayerWeights(
-        qkv=_columns(qkv * part["input_layernorm"]),
-        out=_columns(part["self_attn.o_proj"]),
-        up=_columns(part["mlp.up_proj"] * part["post_attention_layernorm"]),
-        down=_columns(part["mlp.down_proj"]),
+        qkv=_columns(qkv * part["input_layernorm.weight"]),
+        unit_scale=1.0 / (config.head_dim * scales * scales),
+        unit_eps=np.float32(UNIT_EPS) / (scales * scales),
+        out=_columns(part["self_attn.o_proj.weight"]),
+        up=_columns(part["mlp.up_proj.weight"] * part["post_attention_layernorm.weight"]),
+        down=_columns(part["mlp.down_proj.weight"]),
     )
 
 
@@ -85,26 +109,29 @@ def rms_norm(x: Floats, eps: float) -> Floats:
     return x / mean[..., None]
 
 
-def rotate(heads: Floats, turns: Complexes) -> Floats:
-    """Turn the interleaved pairs of [..., head_dim] by the positions' unit numbers [..., head_dim / 2]."""
-    turned: Floats = (heads.view(np.complex64) * turns).view(np.float32)
-    return turned
+def unit_heads(heads: Floats, turns: Complexes, scale: Floats, eps: Floats) -> Floats:
+    """Scale each of [..., heads, head_dim] to its gain and turn its pairs by the position's unit numbers."""
+    lengths: Floats = np.vecdot(heads, heads)
+    lengths *= scale
+    lengths += eps
+    np.sqrt(lengths, out=lengths)
+    turned = heads.view(np.complex64) * turns
+    turned /= lengths[..., None]
+    return turned.view(np.float32)
 
 
 def attend(queries: Floats, keys: Floats, values: Floats, mask: Floats) -> Floats:
-    """Mix values for queries [rows, tokens, heads, head_dim] over slots [rows, slots, head_dim].
+    """Mix values for queries [rows, tokens, heads, head_dim] over keys [rows, head_dim, slots] and values [rows, slots, head_dim].
 
     `mask` is added to the scores, [rows, tokens, slots]: 0 where a token may look, minus infinity elsewhere.
     """
     rows, tokens, heads, width = queries.shape
-    scores: Floats = np.matmul(queries.reshape(rows, tokens * heads, width), keys.transpose(0, 2, 1))
+    scores: Floats = np.matmul(queries.reshape(rows, tokens * heads, width), keys)
     split = scores.reshape(rows, tokens, heads, -1)
     split += mask[:, :, None, :]
-    scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
-    totals = scores.sum(axis=-1, keepdims=True)
     mixed: Floats = np.matmul(scores, values)
-    mixed /= totals
+    mixed /= scores.sum(axis=-1, keepdims=True)
     return mixed.reshape(rows * tokens, heads * width)
 
 

@@ -21,6 +21,7 @@ class Tokenizer:
 
     def __init__(self, inner: tokenizers.Tokenizer) -> None:
         """Wrap a byte-level BPE; use `load` for a file."""
+        inner.encode_special_tokens = True
         self._inner = inner
         special = {int(token) for token in inner.get_added_tokens_decoder()}
         alphabet = _byte_of_character()

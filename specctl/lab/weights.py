@@ -91,6 +91,7 @@ def _layer_shapes(config: TargetConfig | DraftConfig) -> dict[str, tuple[int, ..
         shapes |= {
             f"{layer}.input_layernorm.weight": (hidden,),
             f"{layer}.self_attn.q_proj.weight": (queries, hidden),
+            f"{layer}.self_attn.q_gain": (config.num_attention_heads,),
             f"{layer}.self_attn.k_proj.weight": (keys, hidden),
             f"{layer}.self_attn.v_proj.weight": (keys, hidden),
             f"{layer}.self_attn.o_proj.weight": (hidden, queries),

@@ -7,29 +7,35 @@ from pathlib import Path
 
 import torch
 
-from specctl.lab.train import corpus, target_stage, vocabulary
+from specctl.lab.train import corpus, draft_stage, export, generate_stage, target_stage, vocabulary
 from specctl.lab.train.plan import Plan
-
-STAGES = ("target", "generate", "draft", "export")
 
 
 def main() -> None:
-    """Parse the command line and run the stages asked for."""
+    """Parse the command line, train and write both model folders."""
     parser = argparse.ArgumentParser(prog="python -m specctl.lab.train", description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints and generated sequences")
-    parser.add_argument("--stage", choices=STAGES, help="run this stage alone (default: all)")
+    parser.add_argument("--out", type=Path, help="folder that gets target/ and dflash/ (default: models/ in --work)")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
+    train(Plan(), options.work, options.out or options.work / "models")
+
+
+def train(plan: Plan, work: Path, out: Path) -> None:
+    """Run all stages; what a killed run finished is not done again."""
     torch.set_num_threads(1)
-    plan = Plan()
     texts = corpus.read()
-    tokenizer = options.work / "tokenizer.json"
+    tokenizer = work / "tokenizer.json"
     if not tokenizer.exists():
         vocabulary.train(texts.train, tokenizer)
-    train, held_out = (vocabulary.encode_all(part, tokenizer) for part in (texts.train, texts.held_out))
-    print(f"corpus files={len(texts.train)}+{len(texts.held_out)} tokens={len(train)}+{len(held_out)}", flush=True)
-    if options.stage in (None, "target"):
-        target_stage.run(plan, train, held_out, options.work)
+    tokens, held_out = (vocabulary.encode_all(part, tokenizer) for part in (texts.train, texts.held_out))
+    print(f"corpus files={len(texts.train)}+{len(texts.held_out)} tokens={len(tokens)}+{len(held_out)}", flush=True)
+    target = target_stage.run(plan, tokens, held_out, work)
+    export.write(target, plan.target, out / "target", tokenizer)
+    export.round_to_shipped(target)
+    generate_stage.run(plan, tokens, out / "target", target, work)
+    draft = draft_stage.run(plan, target, work)
+    export.write(draft, plan.draft, out / "dflash", None)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ MASK_ID = 1
 
 TARGET = TargetConfig(
     vocab_size=VOCAB_SIZE,
-    hidden_size=128,
-    num_hidden_layers=10,
-    num_attention_heads=4,
+    hidden_size=64,
+    num_hidden_layers=16,
+    num_attention_heads=2,
     num_key_value_heads=1,
     head_dim=32,
-    intermediate_size=512,
+    intermediate_size=256,
     max_position_embeddings=2048,
     rope_theta=10000.0,
     rms_norm_eps=1e-5,
@@ -29,9 +29,9 @@ TARGET = TargetConfig(
 
 DRAFT = DraftConfig(
     vocab_size=VOCAB_SIZE,
-    hidden_size=128,
+    hidden_size=64,
     num_hidden_layers=2,
-    num_attention_heads=4,
+    num_attention_heads=2,
     num_key_value_heads=1,
     head_dim=32,
     intermediate_size=768,
@@ -40,7 +40,7 @@ DRAFT = DraftConfig(
     rms_norm_eps=1e-5,
     block_size=8,
     mask_token_id=MASK_ID,
-    target_layer_ids=(1, 3, 5, 7, 9),
+    target_layer_ids=(1, 5, 9, 13, 15),
 )
 
 
@@ -72,11 +72,11 @@ class Plan:
     draft: DraftConfig = DRAFT
     sequence: int = 256
     target_schedule: Schedule = field(
-        default_factory=lambda: Schedule(steps=1700, batch=8, muon_lr=0.02, adam_lr=0.004, warmup_steps=40, decay_from=0.4)
+        default_factory=lambda: Schedule(steps=2000, batch=8, muon_lr=0.02, adam_lr=0.004, warmup_steps=40, decay_from=0.4)
     )
-    generated_sequences: int = 4096
+    generated_sequences: int = 5120
     generated_length: int = 192
-    prompt_lengths: tuple[int, ...] = (32, 48, 64, 80)
+    prompt_lengths: tuple[int, ...] = (32, 64, 96, 128)
     generation_batch: int = 128
     draft_schedule: Schedule = field(
         default_factory=lambda: Schedule(steps=9000, batch=8, muon_lr=0.015, adam_lr=0.003, warmup_steps=40, decay_from=0.5)

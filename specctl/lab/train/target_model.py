@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from specctl.lab.config import DraftConfig, TargetConfig
+from specctl.lab.config import UNIT_EPS, DraftConfig, TargetConfig
 
 INIT_STD = 0.02
+FIRST_GAIN = 1.5
 
 
 def rotary(positions: Tensor, head_dim: int, theta: float) -> tuple[Tensor, Tensor]:
@@ -25,35 +26,35 @@ def rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Rotary attention whose keys and values are shared by groups of query heads."""
+    """Rotary multi-query attention; queries and keys are unit vectors, so scores are bounded by each head's gain."""
 
     def __init__(self, config: TargetConfig | DraftConfig) -> None:
         super().__init__()
-        self.heads, self.kv_heads, self.head_dim = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+        self.heads, self.head_dim = config.num_attention_heads, config.head_dim
         self.q_proj = nn.Linear(config.hidden_size, self.heads * self.head_dim, bias=False)
-        self.k_proj = nn.Linear(config.hidden_size, self.kv_heads * self.head_dim, bias=False)
-        self.v_proj = nn.Linear(config.hidden_size, self.kv_heads * self.head_dim, bias=False)
+        self.k_proj = nn.Linear(config.hidden_size, self.head_dim, bias=False)
+        self.v_proj = nn.Linear(config.hidden_size, self.head_dim, bias=False)
         self.o_proj = nn.Linear(self.heads * self.head_dim, config.hidden_size, bias=False)
+        self.q_gain = nn.Parameter(torch.full((self.heads,), FIRST_GAIN))
 
     def queries(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Return rotated queries [batch, heads, tokens, head_dim]."""
-        return rotate(self._split(self.q_proj(x), self.heads), cos, sin)
+        unit = functional.rms_norm(self._split(self.q_proj(x)), (self.head_dim,), eps=UNIT_EPS)
+        return rotate(unit * self.q_gain[:, None, None], cos, sin)
 
     def keys_values(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
-        """Return rotated keys and plain values [batch, kv_heads, tokens, head_dim]."""
-        keys = rotate(self._split(self.k_proj(x), self.kv_heads), cos, sin)
-        return keys, self._split(self.v_proj(x), self.kv_heads)
+        """Return rotated keys and plain values [batch, 1, tokens, head_dim]."""
+        unit = functional.rms_norm(self._split(self.k_proj(x)), (self.head_dim,), eps=UNIT_EPS)
+        return rotate(unit, cos, sin), self._split(self.v_proj(x))
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """Mix values by attention; no mask means causal over equal lengths."""
-        groups = self.heads // self.kv_heads
-        keys = keys.repeat_interleave(groups, dim=1) if groups > 1 else keys
-        values = values.repeat_interleave(groups, dim=1) if groups > 1 else values
+        keys, values = (part.expand(-1, self.heads, -1, -1) for part in (keys, values))
         mixed = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=mask is None)
         return self.o_proj(mixed.transpose(1, 2).flatten(2))
 
-    def _split(self, x: Tensor, heads: int) -> Tensor:
-        return x.unflatten(-1, (heads, self.head_dim)).transpose(1, 2)
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
 
 class Mlp(nn.Module):
