@@ -22,7 +22,6 @@ from specctl.adapters.transport import Stream
 from specctl.errors import ConnectError
 from specctl.fleet.types import Host
 
-
 # A waiting call looks this often whether its pipe was closed by another thread, which must not pull the descriptor from under it.
 TICK_S = 0.1
 END_OF_INPUT_KEY = b"\x04"
