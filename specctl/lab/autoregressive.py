@@ -18,7 +18,7 @@ class Autoregressive:
     drafts = False
     knobs: Mapping[str, KnobRange] = {}
 
-    def decoder(self, knobs: Mapping[str, int]) -> Decoder:
+    def decoder(self, _knobs: Mapping[str, int]) -> Decoder:
         """Return itself: there is nothing to set."""
         return self
 
@@ -29,4 +29,6 @@ class Autoregressive:
         logits, _ = batch.verify(batch.anchors()[:, None], positions, mask, features=False)
         picked = batch.pick(logits, np.zeros((len(lengths), 1), dtype=np.int64))
         batch.advance()
-        return Iteration(blocks=tuple(Block(tokens=(int(token),)) for token in picked[:, 0]), forward_tokens=len(lengths))
+        return Iteration(
+            blocks=tuple(Block(tokens=(int(token),)) for token in picked[:, 0]), forward_tokens=len(lengths)
+        )

@@ -48,7 +48,9 @@ class Batch:
         slots = context_length + PASS_SLACK
         self._lengths: Ints = np.zeros(max_running, dtype=np.int64)
         self._drafted: Ints = np.zeros(max_running, dtype=np.int64)
-        self._cache = _reserve(models.target.config.num_hidden_layers, models.target.config.head_dim, max_running, slots)
+        self._cache = _reserve(
+            models.target.config.num_hidden_layers, models.target.config.head_dim, max_running, slots
+        )
         self._draft_cache: KvCache | None = None
         if models.draft is not None:
             config = models.draft.config

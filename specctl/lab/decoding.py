@@ -57,6 +57,6 @@ class Algo(Protocol):
     drafts: bool
     knobs: Mapping[str, KnobRange]
 
-    def decoder(self, knobs: Mapping[str, int]) -> Decoder:
+    def decoder(self, knobs: Mapping[str, int], /) -> Decoder:
         """Return the decoder for knobs that are complete and within bounds."""
         ...

@@ -70,7 +70,7 @@ class Engine:
         return self._max_running * self._context_length
 
     def configure(self, mode: Mode) -> None:
-        """Change algo and knobs from the next step on; running requests continue. Raise ValueError and change nothing if refused."""
+        """Change algo and knobs from the next step on, running requests go on; raise ValueError and change nothing if refused."""
         complete = algos.complete(mode, self._models)
         self._decoder = algos.ALGOS[complete.algo].decoder(complete.knobs)
         self._mode = complete
@@ -80,7 +80,9 @@ class Engine:
         if not generation.prompt:
             raise ValueError("the prompt is empty")
         if len(generation.prompt) >= self._context_length:
-            raise ValueError(f"the prompt has {len(generation.prompt)} tokens, the context holds {self._context_length}")
+            raise ValueError(
+                f"the prompt has {len(generation.prompt)} tokens, the context holds {self._context_length}"
+            )
         if not all(0 <= token < self._models.target.config.vocab_size for token in generation.prompt):
             raise ValueError("the prompt holds a token outside the vocabulary")
         self._waiting.append(generation)
@@ -129,7 +131,10 @@ class Engine:
             if emission.finish is not None:
                 self._batch.remove(self.running - 1)
         return StepReport(
-            emissions=tuple(emissions), prefilled_requests=len(emissions), prefilled_tokens=tokens, forward_tokens=tokens
+            emissions=tuple(emissions),
+            prefilled_requests=len(emissions),
+            prefilled_tokens=tokens,
+            forward_tokens=tokens,
         )
 
     def _decode(self) -> StepReport:
@@ -141,19 +146,19 @@ class Engine:
             emission = _emit(request, block.tokens)
             emissions.append(emission)
             if block.nodes is not None:
-                verifies.append(Verify(
-                    rid=emission.rid,
-                    nodes=block.nodes,
-                    accepted_drafts=block.accepted_drafts,
-                    accepted_depth=block.accepted_drafts,
-                    committed=len(emission.tokens),
-                ))
+                verifies.append(
+                    Verify(
+                        rid=emission.rid,
+                        nodes=block.nodes,
+                        accepted_drafts=block.accepted_drafts,
+                        accepted_depth=block.accepted_drafts,
+                        committed=len(emission.tokens),
+                    )
+                )
         for row in reversed(range(self.running)):
             if emissions[row].finish is not None:
                 self._batch.remove(row)
-        return StepReport(
-            emissions=tuple(emissions), verifies=tuple(verifies), forward_tokens=iteration.forward_tokens
-        )
+        return StepReport(emissions=tuple(emissions), verifies=tuple(verifies), forward_tokens=iteration.forward_tokens)
 
     def _request(self, generation: Generation) -> Request:
         """Make a request's running state."""

@@ -43,14 +43,20 @@ class Target:
         """
         config = self.config
         rows, tokens = batch.tokens.shape
-        heads, used, seen = config.num_attention_heads, slice(batch.first_row, batch.first_row + rows), batch.mask.shape[-1]
+        heads, used, seen = (
+            config.num_attention_heads,
+            slice(batch.first_row, batch.first_row + rows),
+            batch.mask.shape[-1],
+        )
         slots = batch.lengths[:, None] + np.arange(tokens)
         every = np.arange(batch.first_row, batch.first_row + rows)[:, None]
         turns = self._turns[batch.positions][:, :, None, :]
         x = self.embedding[batch.tokens.reshape(-1)]
         features = np.empty((rows * tokens, len(feature_layers), config.hidden_size), dtype=np.float32)
         for index, layer in enumerate(self._layers):
-            qkv = (layers.rms_norm(x, config.rms_norm_eps) @ layer.qkv).reshape(rows, tokens, heads + 2, config.head_dim)
+            qkv = (layers.rms_norm(x, config.rms_norm_eps) @ layer.qkv).reshape(
+                rows, tokens, heads + 2, config.head_dim
+            )
             turned = layers.unit_heads(qkv[:, :, : heads + 1], turns, layer.unit_scale, layer.unit_eps)
             cache.write(index, every, slots, turned[:, :, heads], qkv[:, :, heads + 1])
             keys, values = cache.read(index, used, seen)

@@ -58,7 +58,9 @@ def fold_layer(tensors: Mapping[str, Floats], index: int, config: TargetConfig |
     gain = part["self_attn.q_gain"]
     highest = float(np.abs(gain).max()) * config.head_dim**0.5
     if highest > MAX_SCORE:
-        raise ModelError(f"layers.{index}.self_attn.q_gain allows scores of {highest:.0f}, expected at most {MAX_SCORE:.0f}")
+        raise ModelError(
+            f"layers.{index}.self_attn.q_gain allows scores of {highest:.0f}, expected at most {MAX_SCORE:.0f}"
+        )
     queries = _interleave(part["self_attn.q_proj.weight"], config.head_dim)
     queries = queries * np.repeat(np.sign(gain), config.head_dim)[:, None]
     keys = _interleave(part["self_attn.k_proj.weight"], config.head_dim)
@@ -97,7 +99,8 @@ def rotations(config: TargetConfig | DraftConfig) -> Complexes:
     """Return the unit complex numbers that turn a head's pairs, one row a position a pass may reach."""
     frequencies = config.rope_theta ** (-np.arange(0, config.head_dim, 2, dtype=np.float64) / config.head_dim)
     angles = np.arange(config.max_position_embeddings + PASS_SLACK, dtype=np.float64)[:, None] * frequencies
-    return np.exp(1j * angles).astype(np.complex64)
+    turns: Complexes = np.exp(1j * angles).astype(np.complex64)
+    return turns
 
 
 def rms_norm(x: Floats, eps: float) -> Floats:
@@ -106,7 +109,8 @@ def rms_norm(x: Floats, eps: float) -> Floats:
     mean *= np.float32(1.0 / x.shape[-1])
     mean += np.float32(eps)
     np.sqrt(mean, out=mean)
-    return x / mean[..., None]
+    unit: Floats = x / mean[..., None]
+    return unit
 
 
 def unit_heads(heads: Floats, turns: Complexes, scale: Floats, eps: Floats) -> Floats:
@@ -137,7 +141,8 @@ def attend(queries: Floats, keys: Floats, values: Floats, mask: Floats) -> Float
 
 def mlp(x: Floats, layer: LayerWeights, eps: float) -> Floats:
     """Return what the block's MLP adds to the stream."""
-    inner = rms_norm(x, eps) @ layer.up
+    inner: Floats = rms_norm(x, eps) @ layer.up
     np.maximum(inner, 0.0, out=inner)
     inner *= inner
-    return inner @ layer.down
+    added: Floats = inner @ layer.down
+    return added

@@ -49,7 +49,9 @@ def refuse_mismatch(target: TargetConfig, draft: DraftConfig, where: str) -> Non
     if draft.vocab_size != target.vocab_size:
         raise ModelError(f"{where}: the drafter has {draft.vocab_size} tokens, the target {target.vocab_size}")
     if draft.hidden_size != target.hidden_size:
-        raise ModelError(f"{where}: the drafter's hidden_size is {draft.hidden_size}, the target's {target.hidden_size}")
+        raise ModelError(
+            f"{where}: the drafter's hidden_size is {draft.hidden_size}, the target's {target.hidden_size}"
+        )
     if max(draft.target_layer_ids) >= target.num_hidden_layers:
         raise ModelError(
             f"{where}: target_layer_ids names layer {max(draft.target_layer_ids)} of {target.num_hidden_layers}"

@@ -66,7 +66,8 @@ def grow(anchors: Ints, logits: Floats, budget: int, topk: int) -> Trees:
     parents, depths, ranks = (np.zeros((rows, nodes), dtype=np.int64) for _ in range(3))
     counts = np.array([len(shape) + 1 for shape in shapes], dtype=np.int64)
     for row, shape in enumerate(shapes):
-        parents[row, 1 : len(shape) + 1], depths[row, 1 : len(shape) + 1], ranks[row, 1 : len(shape) + 1] = zip(*shape)
+        used = slice(1, len(shape) + 1)
+        parents[row, used], depths[row, used], ranks[row, used] = np.array(shape, dtype=np.int64).T
     tokens = ranked[np.arange(rows)[:, None], np.maximum(depths - 1, 0), ranks]
     real = np.arange(nodes) < counts[:, None]
     tokens[:, 0] = anchors

@@ -20,14 +20,32 @@ def random_models(seed: int, *, layers: int = 3, hidden: int = 32, block_size: i
     """Return models drawn from this seed; `spread` is the weights' standard deviation."""
     rng = np.random.default_rng(seed)
     target_config = TargetConfig(
-        vocab_size=VOCAB_SIZE, hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=2, num_key_value_heads=1,
-        head_dim=16, intermediate_size=2 * hidden, max_position_embeddings=2048, rope_theta=10000.0, rms_norm_eps=1e-5,
+        vocab_size=VOCAB_SIZE,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        intermediate_size=2 * hidden,
+        max_position_embeddings=2048,
+        rope_theta=10000.0,
+        rms_norm_eps=1e-5,
         eos_token_id=0,
     )
     draft_config = DraftConfig(
-        vocab_size=VOCAB_SIZE, hidden_size=hidden, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
-        head_dim=16, intermediate_size=2 * hidden, max_position_embeddings=2048, rope_theta=10000.0, rms_norm_eps=1e-5,
-        block_size=block_size, mask_token_id=1, target_layer_ids=(0, layers - 1),
+        vocab_size=VOCAB_SIZE,
+        hidden_size=hidden,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        intermediate_size=2 * hidden,
+        max_position_embeddings=2048,
+        rope_theta=10000.0,
+        rms_norm_eps=1e-5,
+        block_size=block_size,
+        mask_token_id=1,
+        target_layer_ids=(0, layers - 1),
     )
     target_tensors = _draw(weights.target_shapes(target_config), rng, spread)
     draft_tensors = _draw(weights.draft_shapes(draft_config), rng, spread)

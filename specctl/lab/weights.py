@@ -47,7 +47,9 @@ def read_tensors(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[
         if name not in stored:
             raise ModelError(f"{path}: tensor {name} is missing")
         if stored[name].shape != shape:
-            raise ModelError(f"{path}: tensor {name} has shape {stored[name].shape}, the configuration asks for {shape}")
+            raise ModelError(
+                f"{path}: tensor {name} has shape {stored[name].shape}, the configuration asks for {shape}"
+            )
     surplus = sorted(set(stored) - set(expected))
     if surplus:
         raise ModelError(f"{path}: tensor {surplus[0]} is not part of this model")

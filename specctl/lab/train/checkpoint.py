@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -37,6 +36,8 @@ class Checkpoint:
     def write(self, model: nn.Module, optimiser: Optimiser, step: int, spent_s: float) -> None:
         """Write a checkpoint that resumes at this step."""
         partial = self._path.with_suffix(".partial")
-        torch.save({"model": model.state_dict(), "optimiser": optimiser.state(), "step": step, "spent_s": spent_s}, partial)
-        os.replace(partial, self._path)
+        torch.save(
+            {"model": model.state_dict(), "optimiser": optimiser.state(), "step": step, "spent_s": spent_s}, partial
+        )
+        partial.replace(self._path)
         self._written_at = time.monotonic()

@@ -42,7 +42,7 @@ def run(plan: Plan, target: Target, folder: Path) -> Draft:
     torch.manual_seed(plan.seed + 1)
     model = Draft(plan.draft)
     model.start_from(target)
-    target.requires_grad_(False)
+    target.requires_grad_(requires_grad=False)
     optimiser = Optimiser(model, plan.draft_schedule)
     checkpoint = Checkpoint(folder / "draft.pt")
     first, spent = checkpoint.resume(model, optimiser)
@@ -55,7 +55,9 @@ def run(plan: Plan, target: Target, folder: Path) -> Draft:
         optimiser.step(loss, step)
         if step % LOG_EVERY == 0:
             spent = time.monotonic() - began
-            print(f"draft step={step} loss={loss.item():.3f} accept_length={length:.2f} spent_s={spent:.0f}", flush=True)
+            print(
+                f"draft step={step} loss={loss.item():.3f} accept_length={length:.2f} spent_s={spent:.0f}", flush=True
+            )
         if step % VALIDATE_EVERY == 0 or step + 1 == plan.draft_schedule.steps:
             rows = np.arange(trained, len(tokens))
             draw = _draw(plan, tokens, prompts, features, rows, np.random.default_rng((plan.seed, 5)))
@@ -66,10 +68,10 @@ def run(plan: Plan, target: Target, folder: Path) -> Draft:
     return model
 
 
-@torch.no_grad()
 def validate(model: Draft, target: Target, draw: Draw) -> float:
     """Return one plus the accepted drafts, averaged over anchors of unseen sequences."""
-    return _loss(model, target, draw)[1]
+    with torch.no_grad():
+        return _loss(model, target, draw)[1]
 
 
 def _loss(model: Draft, target: Target, draw: Draw) -> tuple[Tensor, float]:

@@ -42,7 +42,9 @@ def _continuations(
     lengths = rng.choice(plan.prompt_lengths, size=plan.generated_sequences)
     starts = rng.integers(0, len(tokens) - max(plan.prompt_lengths), size=plan.generated_sequences)
     engine = Engine(
-        load_models(target_folder, None), mode=Mode(algo="none"), max_running=plan.generation_batch,
+        load_models(target_folder, None),
+        mode=Mode(algo="none"),
+        max_running=plan.generation_batch,
         context_length=plan.generated_length + 1,
     )
     rows = [tokens[start : start + length].tolist() for start, length in zip(starts, lengths, strict=True)]
@@ -56,7 +58,6 @@ def _continuations(
     return np.array(rows, dtype=np.int64), lengths.astype(np.int64)
 
 
-@torch.no_grad()
 def _write_features(plan: Plan, model: Target, sequences: NDArray[np.int64], path: Path) -> None:
     """Write [sequences, positions, layers, hidden] in fp16, whole or not at all."""
     began = time.monotonic()
@@ -64,7 +65,8 @@ def _write_features(plan: Plan, model: Target, sequences: NDArray[np.int64], pat
     shape = (*sequences.shape, len(plan.draft.target_layer_ids), plan.target.hidden_size)
     features = np.lib.format.open_memmap(partial, mode="w+", dtype=np.float16, shape=shape)
     for start in range(0, len(sequences), FEATURE_BATCH):
-        outputs = model.trace(torch.from_numpy(sequences[start : start + FEATURE_BATCH]))
+        with torch.no_grad():
+            outputs = model.trace(torch.from_numpy(sequences[start : start + FEATURE_BATCH]))
         kept = torch.stack([outputs[index] for index in plan.draft.target_layer_ids], dim=2)
         features[start : start + FEATURE_BATCH] = kept.numpy().astype(np.float16)
     features.flush()

@@ -27,7 +27,7 @@ class Optimiser:
 
     def step(self, loss: torch.Tensor, step: int) -> None:
         """Take one optimisation step on this loss."""
-        loss.backward()  # type: ignore[no-untyped-call]  # torch's stub
+        loss.backward()  # type: ignore[no-untyped-call,unused-ignore]  # torch does not annotate it
         nn.utils.clip_grad_norm_(self._parameters, CLIP)
         factor = self._schedule.factor(step)
         for optimiser, rate in ((self._muon, self._schedule.muon_lr), (self._adam, self._schedule.adam_lr)):

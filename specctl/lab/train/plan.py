@@ -72,14 +72,18 @@ class Plan:
     draft: DraftConfig = DRAFT
     sequence: int = 256
     target_schedule: Schedule = field(
-        default_factory=lambda: Schedule(steps=2000, batch=8, muon_lr=0.02, adam_lr=0.004, warmup_steps=40, decay_from=0.4)
+        default_factory=lambda: Schedule(
+            steps=2000, batch=8, muon_lr=0.02, adam_lr=0.004, warmup_steps=40, decay_from=0.4
+        )
     )
     generated_sequences: int = 5120
     generated_length: int = 192
     prompt_lengths: tuple[int, ...] = (32, 64, 96, 128)
     generation_batch: int = 128
     draft_schedule: Schedule = field(
-        default_factory=lambda: Schedule(steps=9000, batch=8, muon_lr=0.015, adam_lr=0.003, warmup_steps=40, decay_from=0.5)
+        default_factory=lambda: Schedule(
+            steps=9000, batch=8, muon_lr=0.015, adam_lr=0.003, warmup_steps=40, decay_from=0.5
+        )
     )
     anchors: int = 16
     validation_sequences: int = 64

@@ -25,7 +25,7 @@ def rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
 
 
-class Attention(nn.Module):
+class Attention(nn.Module):  # type: ignore[misc,unused-ignore]  # Any where torch is not installed
     """Rotary multi-query attention; queries and keys are unit vectors, so scores are bounded by each head's gain."""
 
     def __init__(self, config: TargetConfig | DraftConfig) -> None:
@@ -57,7 +57,7 @@ class Attention(nn.Module):
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
 
-class Mlp(nn.Module):
+class Mlp(nn.Module):  # type: ignore[misc,unused-ignore]  # Any where torch is not installed
     """Two matrices with a squared ReLU between them."""
 
     def __init__(self, config: TargetConfig | DraftConfig) -> None:
@@ -70,7 +70,7 @@ class Mlp(nn.Module):
         return self.down_proj(functional.relu(self.up_proj(x)).square())
 
 
-class Layer(nn.Module):
+class Layer(nn.Module):  # type: ignore[misc,unused-ignore]  # Any where torch is not installed
     """One pre-norm block."""
 
     def __init__(self, config: TargetConfig | DraftConfig) -> None:
@@ -81,7 +81,7 @@ class Layer(nn.Module):
         self.mlp = Mlp(config)
 
 
-class Target(nn.Module):
+class Target(nn.Module):  # type: ignore[misc,unused-ignore]  # Any where torch is not installed
     """A causal language model with untied embedding and head; names follow Hugging Face's layout."""
 
     def __init__(self, config: TargetConfig) -> None:

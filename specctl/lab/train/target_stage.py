@@ -36,15 +36,20 @@ def run(plan: Plan, tokens: NDArray[np.int64], held_out: NDArray[np.int64], fold
         if checkpoint.due():
             checkpoint.write(model, optimiser, step + 1, time.monotonic() - began)
     checkpoint.write(model, optimiser, plan.target_schedule.steps, time.monotonic() - began)
-    print(f"target done spent_s={time.monotonic() - began:.0f} held_out_nats={validate(plan, model, held_out):.4f}", flush=True)
+    print(
+        f"target done spent_s={time.monotonic() - began:.0f} held_out_nats={validate(plan, model, held_out):.4f}",
+        flush=True,
+    )
     return model
 
 
-@torch.no_grad()
 def validate(plan: Plan, model: Target, held_out: NDArray[np.int64]) -> float:
     """Return the mean loss a token over a fixed draw of held-out windows."""
-    draws = [_batch(plan, held_out, np.random.default_rng((plan.seed, 2, index)), 16) for index in range(VALIDATION_BATCHES)]
-    return float(np.mean([_loss(model, draw).item() for draw in draws]))
+    draws = [
+        _batch(plan, held_out, np.random.default_rng((plan.seed, 2, index)), 16) for index in range(VALIDATION_BATCHES)
+    ]
+    with torch.no_grad():
+        return float(np.mean([_loss(model, draw).item() for draw in draws]))
 
 
 def _batch(plan: Plan, tokens: NDArray[np.int64], rng: np.random.Generator, rows: int) -> torch.Tensor:
