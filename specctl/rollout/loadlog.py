@@ -121,9 +121,9 @@ def consequence(grammar: LogGrammar, scan: LogScan) -> Hit | None:
     return min(found, key=lambda hit: grammar.preference(hit.text)) if found else None
 
 
-def clean(line: str) -> str:
+def clean(line: str, limit: int = MAX_SHOWN) -> str:
     """Return a line fit for a terminal: bounded, without control or direction-changing characters."""
-    return _CONTROL.sub(" ", line[:MAX_SHOWN]).rstrip()
+    return _CONTROL.sub(" ", line[:limit]).rstrip()
 
 
 def _updates(line: str) -> Iterator[str]:
