@@ -1,0 +1,306 @@
+"""The inventory's keys, in pydantic: what may stand where, and what editors are told of it (inventory/schema.json).
+
+Import it only where an inventory is read: pydantic costs most of that. What one value must be is here; what several must be together
+is in fleet/rules. The text under a field is its description in the JSON schema, which `python -m specctl.fleet.schema` prints.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from specctl.fleet.schema_types import (
+    AbsolutePath,
+    Duration,
+    EnvText,
+    Flag,
+    Gpus,
+    Line,
+    Regexp,
+    SecretText,
+    Size,
+    Texts,
+)
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+Count = Annotated[int, Field(ge=1, le=1024)]
+
+
+class Section(BaseModel):
+    """A mapping of the inventory: unknown keys are refused and nothing is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+class LimitsSection(Section):
+    """How long each part of a deploy may take."""
+
+    load: Duration | None = None
+    """From the start of the process until the server is ready (20m)."""
+    drain: Duration | None = None
+    """Waiting for running requests before a stop (2m)."""
+    stop: Duration | None = None
+    """From the stop until the port, the processes and the GPUs are free (1m)."""
+    stall: Duration | None = None
+    """A load without any progress counts as hung after this (5m)."""
+    smoke: Duration | None = None
+    """For the generation that proves the algo (2m)."""
+
+
+class UnitSection(Section):
+    """What the service manager is told beside the launch."""
+
+    user: Line | None = None
+    """The account that the engine runs as; root where nothing is said."""
+    memory_max: Size | None = None
+    """The most main memory that the engine may use."""
+    restart: bool | None = None
+    """Start the engine again when it dies (true)."""
+    extra: dict[str, Texts | None] | None = None
+    """Literal lines of the unit's [Service] section, such as LimitNOFILE: "1048576"."""
+
+
+class SecretsSection(Section):
+    """References to secrets: env:NAME, file:PATH or cmd:COMMAND, read on the operator's machine; never the secret itself."""
+
+    api_key: SecretText = None
+    """The key that clients of the engine must send."""
+    admin_api_key: SecretText = None
+    """The key for the engine's control routes."""
+    hf_token: SecretText = None
+    """The token for the model hub."""
+
+
+class LaunchSection(Section):
+    """Settings that define a running server; any layer may give any part, and null takes an inherited value away."""
+
+    python: AbsolutePath | None = None
+    """The engine's interpreter on the host; `venv` is the shorter way to say it."""
+    venv: AbsolutePath | None = None
+    """A virtual environment on the host: python is its bin/python."""
+    cuda_home: AbsolutePath | None = None
+    """The CUDA toolkit; its bin/ leads PATH and CUDA_HOME names it."""
+    bind: Line | None = None
+    """The address to listen on (127.0.0.1)."""
+    port: Port | None = None
+    """The port to listen on."""
+    tp: Count | None = None
+    """Tensor parallelism: over how many GPUs each layer is split."""
+    gpus: Gpus = None
+    """The GPUs of this server: a count, a range "0-3" or a list."""
+    algo: Line | None = None
+    """The decode algorithm: none, dflash or ddtree (none)."""
+    knobs: dict[str, dict[str, int | None] | None] | None = None
+    """Tunables by algo, such as ddtree: {tree_budget: 7}."""
+    options: dict[str, Flag] | None = None
+    """Flags of the engine by their exact name, with or without the leading dashes, in the order to be rendered."""
+    env: dict[str, EnvText] | None = None
+    """Environment variables of the engine."""
+    secrets: SecretsSection | None = None
+    """References to secrets; they reach the engine by files of mode 0600, never by its arguments."""
+    served_name: Line | None = None
+    """The name under which the engine offers the model."""
+    working_dir: AbsolutePath | None = None
+    """The folder to start the engine in."""
+    limits: LimitsSection | None = None
+    """How long each part of a deploy may take."""
+    unit: UnitSection | None = None
+    """What the service manager is told beside the launch."""
+    waivers: dict[str, Line | None] | None = None
+    """Rules of the linter that this server does not follow, each with the reason."""
+
+
+class ServerSection(LaunchSection):
+    """One engine process: which engine, which models, and any launch setting inline."""
+
+    engine: Line
+    """The engine profile, built in or from engine_profiles."""
+    target: Line
+    """The model that answers, from models."""
+    draft: Line | None = None
+    """The model that drafts, from models; algos that draft need it."""
+
+
+class ConnectSection(Section):
+    """How specctl reaches a host; what is not said is left to OpenSSH's own configuration."""
+
+    via: Literal["ssh", "local"] | None = None
+    """ssh (the default) or local: this machine."""
+    address: Line | None = None
+    """A name, an address or an alias of ~/.ssh/config; the host's own name where nothing is said."""
+    user: Line | None = None
+    """The account to log in as."""
+    port: Port | None = None
+    """The port of sshd."""
+    identity_file: Line | None = None
+    """The private key to offer."""
+    sudo: bool | None = None
+    """Use sudo (without a password) for what needs root."""
+
+
+class SharedSection(Section):
+    """What defaults, groups and hosts can all say."""
+
+    connect: ConnectSection | None = None
+    """How to reach the host."""
+    launch: LaunchSection | None = None
+    """Settings for the servers."""
+    service_manager: Literal["systemd", "supervisor"] | None = None
+    """What keeps the engine running: systemd (the default) or supervisor."""
+    state_dir: AbsolutePath | None = None
+    """The folder of releases, records and locks on the host (/var/lib/specctl)."""
+    python: Line | None = None
+    """The interpreter for specctl's own scripts on the host (python3); the engine's is launch.python."""
+
+
+class GroupSection(SharedSection):
+    """Hosts that belong together, and what they share."""
+
+    hosts: list[Line] | None = None
+    """Members; a host may also name its groups itself."""
+
+
+class HostSection(SharedSection):
+    """One machine."""
+
+    hardware: Line | None = None
+    """What it is, from hardware."""
+    groups: list[Line] | None = None
+    """The groups that it belongs to; a later one wins over an earlier one."""
+    servers: list[Line] | None = None
+    """The servers that it runs, from servers."""
+
+
+class GpusSection(Section):
+    """The GPUs of one machine."""
+
+    model: Line | None = None
+    """What they are called."""
+    count: Count | None = None
+    """How many there are."""
+    memory: Size | None = None
+    """Memory of one GPU, such as 96GiB."""
+
+
+class HardwareSection(Section):
+    """A kind of machine, and the settings that all of that kind need."""
+
+    gpus: GpusSection | None = None
+    """Its GPUs."""
+    interconnect: Literal["pcie", "nvlink"] | None = None
+    """How its GPUs reach each other."""
+    note: str | None = None
+    """Anything worth knowing."""
+    launch: LaunchSection | None = None
+    """Settings for servers on this kind of machine."""
+
+
+class ModelSection(Section):
+    """A target or a draft, as it lies on the hosts."""
+
+    path: Line
+    """Its folder on the host, or its name on the model hub."""
+    kind: Literal["target", "draft"] = "target"
+    """target (the default) or draft."""
+    size: Size | None = None
+    """Size of all its weights, such as 590GB."""
+    block_size: Annotated[int, Field(ge=2, le=1024)] | None = None
+    """The block that a draft was trained with."""
+    target: Line | None = None
+    """The target that a draft was trained for, from models."""
+
+
+class EvidenceSection(Section):
+    """One thing that only this algo shows while it runs."""
+
+    kind: Literal["log", "meta", "info"]
+    """log: a line of the log; meta: a field of an answer's meta_info; info: a field of /server_info."""
+    pattern: Regexp
+    """A regular expression (log; a group named as a knob must equal it) or the field's name."""
+    during: Literal["start", "smoke"] = "smoke"
+    """Where a log line is looked for: since the start, or since the smoke began."""
+    equals: str | None = None
+    """The value that a field of /server_info must have."""
+    absent: bool = False
+    """It must not be seen."""
+
+
+class AlgoSection(Section):
+    """How one build of an engine starts one algo."""
+
+    select: dict[str, Flag] | None = None
+    """Flags that choose the algo."""
+    draft: Line | None = None
+    """The flag that takes the path of the draft."""
+    knobs: dict[str, Line | None] | None = None
+    """The flag of each knob."""
+    knob_env: dict[str, Line | None] | None = None
+    """The environment variable of each knob that has no flag."""
+    env: dict[str, EnvText] | None = None
+    """Environment variables that the algo needs."""
+    implies: dict[str, Flag] | None = None
+    """Flags that the algo cannot do without."""
+    live_proof: list[EvidenceSection] | None = None
+    """What proves that the algo is live; all of it must hold. Empty: the algo can only be claimed."""
+    live_knobs: list[Line] | None = None
+    """The knobs, and "algo", that a running engine takes over HTTP."""
+    requires: list[Line] | None = None
+    """What the algo needs, in words for people."""
+    capability: Line | None = None
+    """The name that the capability probe asks the engine for."""
+
+
+class ProfileSection(Section):
+    """One build of an engine: what it calls its flags and what proves its algos."""
+
+    extends: Line | None = None
+    """The profile that this one adds to, built in or from engine_profiles."""
+    engine: Line | None = None
+    """The family: sglang or lab."""
+    version: str | None = None
+    """The version of the build."""
+    module: Texts | None = None
+    """What `python -m` starts, with any words that follow it."""
+    flags: dict[str, Line | None] | None = None
+    """The flags for specctl's own words: target, port, bind, tp, served_name, config."""
+    aliases: dict[str, Line | None] | None = None
+    """Other spellings of flags, each with the exact one."""
+    algos: dict[str, AlgoSection | None] | None = None
+    """The algos that this build has; null takes an inherited one away."""
+    packages: list[Line] | None = None
+    """The distributions whose versions identify the build."""
+    counts_root: bool | None = None
+    """Whether its metrics count the root of a tree as a node."""
+    counts_bonus: bool | None = None
+    """Whether its metrics count the bonus token as accepted."""
+    tree_line: Regexp | None = None
+    """A regular expression for the line that a tree logs."""
+    notes: str | None = None
+    """Anything worth knowing, such as where the spelling comes from."""
+
+
+class InventoryFile(Section):
+    """A file of an inventory; several files add up to one."""
+
+    engine_profiles: dict[str, ProfileSection] | None = None
+    """Builds of engines beside the built-in ones; a fork is data here, not code."""
+    hardware: dict[str, HardwareSection] | None = None
+    """Kinds of machines."""
+    models: dict[str, ModelSection] | None = None
+    """Targets and drafts."""
+    servers: dict[str, ServerSection] | None = None
+    """Engine processes, to be placed on hosts."""
+    hosts: dict[str, HostSection | None] | None = None
+    """The machines."""
+    groups: dict[str, GroupSection | None] | None = None
+    """Hosts that belong together."""
+    defaults: SharedSection | None = None
+    """What holds for every host that says nothing else."""
+
+
+
+if __name__ == "__main__":
+    from specctl.fleet.schema_json import schema_text
+
+    print(schema_text(), end="")  # noqa: T201  # printing it is the whole job

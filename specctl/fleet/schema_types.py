@@ -1,0 +1,134 @@
+"""The kinds of value that the inventory's schema is made of: each checks in words and shows editors its JSON schema; imports pydantic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from pydantic import PlainValidator, WithJsonSchema
+from pydantic.functional_validators import AfterValidator
+
+from specctl.fleet import units
+
+OPTION_PATTERN = r"^(--)?[A-Za-z0-9][A-Za-z0-9_.-]*$"
+SECRET_PATTERN = r"^(env|file|cmd):.+$"  # noqa: S105  # a pattern, not a password
+
+_Check = Callable[[object], object]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _one_line(text: str) -> str:
+    if "\n" in text or "\r" in text or "\0" in text:
+        raise ValueError("holds a line break, which no service manager carries")
+    return text
+
+
+def _line(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return _one_line(text)
+
+
+def _absolute(text: str) -> str:
+    if not _line(text).startswith("/"):
+        raise ValueError("must be an absolute path, beginning with /")
+    return text
+
+
+def _flag(value: object) -> object:
+    if isinstance(value, str):
+        return _one_line(value)
+    if isinstance(value, list):
+        if not value or not all(isinstance(item, str) or _is_number(item) for item in value):
+            raise ValueError("must list texts or numbers, at least one")
+        return [_one_line(str(item)) for item in value]
+    if value is None or isinstance(value, bool) or _is_number(value):
+        return value
+    raise ValueError("must be text, a number, true, false, a list of texts, or null to take it away")
+
+
+def _env_text(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError('must be text: write "true", "1" or whatever the engine reads, in quotes')
+    if isinstance(value, str):
+        return _one_line(value)
+    if value is None or _is_number(value):
+        return value
+    raise ValueError("must be text or a number, or null to take it away")
+
+
+def _gpus(value: object) -> object:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | str | list):
+        raise ValueError('must be a count (8), a range ("0-7") or a list ([0, 1]) of GPUs')
+    if isinstance(value, list) and not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+        raise ValueError("must list whole numbers")
+    return units.gpu_indices(value)
+
+
+def _secret(value: object) -> object:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not re.fullmatch(SECRET_PATTERN, value, re.DOTALL) or "\n" in value:
+        raise ValueError("must be a reference, never the secret itself: env:NAME, file:PATH or cmd:COMMAND")
+    return value
+
+
+def _duration(text: str) -> str:
+    units.seconds(text)
+    return text
+
+
+def _size(text: str) -> str:
+    units.size_bytes(text)
+    return text
+
+
+def _texts(value: object) -> object:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not texts or not all(isinstance(item, str) for item in texts):
+        raise ValueError("must be text or a list of texts")
+    return [_line(item) for item in texts if isinstance(item, str)]
+
+
+def _regexp(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"is not a regular expression: {error}") from error
+    return text
+
+
+_FLAG_SCHEMA: Mapping[str, object] = {
+    "anyOf": [
+        {"type": ["string", "number", "boolean", "null"]},
+        {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1},
+    ]
+}
+_GPU_SCHEMA: Mapping[str, object] = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": units.MOST_GPUS},
+        {"type": "string", "pattern": units.GPU_RANGE_PATTERN},
+        {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},
+        {"type": "null"},
+    ]
+}
+_TEXTS_SCHEMA: Mapping[str, object] = {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
+}
+
+Line = Annotated[str, AfterValidator(_line), WithJsonSchema({"type": "string", "pattern": r"^[^\r\n]*\S[^\r\n]*$"})]
+AbsolutePath = Annotated[str, AfterValidator(_absolute), WithJsonSchema({"type": "string", "pattern": "^/"})]
+Duration = Annotated[str, AfterValidator(_duration), WithJsonSchema({"type": "string", "pattern": units.DURATION_PATTERN})]
+Size = Annotated[str, AfterValidator(_size), WithJsonSchema({"type": "string", "pattern": units.SIZE_PATTERN})]
+Regexp = Annotated[str, AfterValidator(_regexp), WithJsonSchema({"type": "string", "format": "regex"})]
+Flag = Annotated[object, PlainValidator(_flag), WithJsonSchema(dict(_FLAG_SCHEMA))]
+EnvText = Annotated[object, PlainValidator(_env_text), WithJsonSchema({"type": ["string", "number", "null"]})]
+Gpus = Annotated[object, PlainValidator(_gpus), WithJsonSchema(dict(_GPU_SCHEMA))]
+SecretText = Annotated[object, PlainValidator(_secret), WithJsonSchema({"type": ["string", "null"], "pattern": SECRET_PATTERN})]
+Texts = Annotated[object, PlainValidator(_texts), WithJsonSchema(dict(_TEXTS_SCHEMA))]
