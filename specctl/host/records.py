@@ -1,0 +1,60 @@
+"""Keep a server's records: one JSON line an act, durable before the op answers, never rewritten; the truth about a host."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Dict, List, Mapping
+
+from specctl.host import files, lease
+from specctl.host.wire import USAGE, Call, OpError
+
+NAME = "records.jsonl"
+OLDER = "records.jsonl.1"
+ROTATE_BYTES = 4 << 20
+RECORD_BYTES = 256 << 10
+MODE = 0o644
+
+
+def append(call: Call) -> Mapping[str, object]:
+    """Add one record; a line that a crash tore apart stays alone on its line."""
+    folder = call.args.path("dir")
+    line = json.dumps(call.args.part("record").fields, separators=(",", ":")).encode("ascii") + b"\n"
+    if len(line) > RECORD_BYTES:
+        raise OpError(USAGE, "the record is too long")
+    path = os.path.join(folder, NAME)
+    with lease.mutex(folder):
+        if os.path.exists(path) and os.path.getsize(path) + len(line) > ROTATE_BYTES:
+            os.replace(path, os.path.join(folder, OLDER))
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, MODE)
+        with os.fdopen(descriptor, "r+b", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            if size:
+                file.seek(size - 1)
+                line = line if file.read(1) == b"\n" else b"\n" + line
+            file.write(line)
+            os.fsync(file.fileno())
+        files.sync_dir(folder)
+    return {"bytes": len(line)}
+
+
+def latest(folder: str, limit: int) -> List[Dict[str, object]]:
+    """Return the latest records, oldest first; torn lines are left out."""
+    found: List[Dict[str, object]] = []
+    for name in (NAME, OLDER):
+        lines = (files.read(os.path.join(folder, name), ROTATE_BYTES + RECORD_BYTES) or b"").splitlines()
+        for line in reversed(lines):
+            if len(found) >= limit:
+                break
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict):
+                found.append(row)
+    return found[::-1]
+
+
+def read(call: Call) -> Mapping[str, object]:
+    """Return the latest records."""
+    return {"records": latest(call.args.path("dir"), max(0, call.args.whole("limit", 50)))}
