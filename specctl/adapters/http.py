@@ -155,18 +155,18 @@ def stream_lines(
 
 
 def _pieces(response: http.client.HTTPResponse, *, max_bytes: int) -> Iterator[bytes]:
-    """Yield the body as it comes; raise IncompleteRead where it breaks off (http.client lets some pass), _TooBig beyond the limit."""
+    """Yield the body as it comes; raise IncompleteRead where it breaks off (http.client lets some breaks pass)."""
     taken = 0
     while piece := response.read1(PIECE_BYTES):
         taken += len(piece)
         if taken > max_bytes:
-            raise _TooBig(f"the answer has over {max_bytes} bytes")
+            raise _OverLimitError(f"the answer has over {max_bytes} bytes")
         yield piece
     if response.length:
         raise http.client.IncompleteRead(b"", response.length)
 
 
-class _TooBig(ValueError):
+class _OverLimitError(ValueError):
     """An answer beyond what the caller allowed."""
 
 
@@ -220,7 +220,7 @@ class _Call:
                 return Cut(status=status, body=body, reason=f"the answer broke off{missing}")
             case OSError():  # RemoteDisconnected, a reset, a broken pipe
                 return Cut(status=status, body=body, reason=error.strerror or str(error))
-            case _TooBig():
+            case _OverLimitError():
                 return Garbled(reason=str(error))
             case _:
                 return Garbled(reason=f"{type(error).__name__}: {error}")

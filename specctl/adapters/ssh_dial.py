@@ -57,6 +57,8 @@ def dial_tcp(leg: Leg, *, limit_s: float) -> socket.socket:
         found = socket.getaddrinfo(settings.hostname, settings.port, family, socket.SOCK_STREAM)
     except OSError as error:
         raise ssh_refusals.unreachable(leg, error, limit_s=limit_s) from error
+    except UnicodeError as error:  # "a..b" is no name at all
+        raise ssh_refusals.unreachable(leg, socket.gaierror(str(error)), limit_s=limit_s) from error
     for kind, _, protocol, _, address in found:
         sock = socket.socket(kind, socket.SOCK_STREAM, protocol)
         try:
