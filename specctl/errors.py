@@ -138,6 +138,13 @@ class LockHeldError(SpecctlError):
     kind = "lock-held"
 
 
+class UnhealthyError(SpecctlError):
+    """A server runs but does not serve, or not with the algo that was asked for."""
+
+    exit_code = EXIT_ROLLED_BACK
+    kind = "unhealthy"
+
+
 class RolledBackError(SpecctlError):
     """The new release did not prove itself; the previous one serves again."""
 

@@ -145,7 +145,7 @@ INPUT_CAUSES: tuple[KnownText, ...] = (
     _cause(
         "F027",
         r"FlashAttention v\d Backend requires|\d active drivers \(\[\]\)|BatchPrefillWithRaggedKVCacheWrapper' is not defined"
-        r"|attention backend .{1,60} is not supported",
+        r"|is not supported in \w{1,20} attention backend|attention backend .{1,60} is not supported",
         "the attention backend does not run on this device",
         "choose another --attention-backend for this hardware (triton runs on most GPUs)",
     ),

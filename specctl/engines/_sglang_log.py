@@ -50,7 +50,7 @@ GRAMMAR = LogGrammar(
         ProgressMark(
             phases=(Phase.GRAPHS,),
             pattern=re.compile(
-                rf"Capturing (?:batches|num tokens) \([^)]{{0,120}}\)[^|]{{0,40}}\|[^|]{{0,120}}\| {{0,8}}{_COUNT}"
+                rf"Capturing (?:batches|num tokens) \([^)]{{0,120}}\)[^|]{{0,40}}\|(?:[^|]{{0,120}}\|)? {{0,8}}{_COUNT}"
             ),
             wording="bs {done} of {total}",
         ),

@@ -36,13 +36,14 @@ MACHINE_CAUSES: tuple[KnownText, ...] = (
     ),
     _cause(
         "F022",
-        r"Capture (?:cuda|CUDA|prefill CUDA|[\w ]{1,40}) graph failed",
+        r"Capture [\w ]{1,40} graph failed: ?(?P<what>[^.\n]{1,80})?",
         "capturing CUDA graphs failed",
         "lower --mem-fraction-static or --cuda-graph-max-bs-decode; --disable-cuda-graph tells whether graphs are to blame",
+        "capturing CUDA graphs failed: {what}",
     ),
     _cause(
         "F012",
-        r"CUDA out of memory(?:\..{0,120}?GPU (?P<gpu>\d{1,3}) has)?|torch\.(?:cuda\.)?OutOfMemoryError"
+        r"(?:torch\.(?:cuda\.)?OutOfMemoryError: )?CUDA out of memory(?:\..{0,120}?GPU (?P<gpu>\d{1,3}) has)?|torch\.(?:cuda\.)?OutOfMemoryError"
         r"|CUDA error: out of memory",
         "CUDA out of memory",
         "look for leftover processes on that GPU; else lower --mem-fraction-static, --max-running-requests or the tree budget",
@@ -132,9 +133,11 @@ LAST_RESORTS: tuple[KnownText, ...] = (
     ),
     _cause(
         "F040",
-        r"scheduler died during initialization \(exit code: -9\)|Subprocess \w{1,60} \(pid=\d{1,10}\) crashed with exit code -9\b",
-        "a scheduler process was killed from outside (SIGKILL)",
+        r"scheduler died during initialization \(exit code: -9\)"
+        r"|Subprocess (?P<child>\w{1,60}) \(pid=\d{1,10}\) crashed with exit code -9\b",
+        "a process of the engine was killed from outside (SIGKILL)",
         "look at `dmesg -T` for the OOM killer; check host memory, MemoryMax of the unit and --mem-fraction-static",
+        "{child} was killed from outside (SIGKILL)",
     ),
     _cause(
         "F042",

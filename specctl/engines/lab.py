@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specctl.engines._sglang_log import GRAMMAR
 from specctl.engines.types import Engine
 
 PROBE = """
@@ -20,4 +21,4 @@ except Exception as error:
 print(json.dumps(answer))
 """
 
-ENGINE = Engine(name="lab", summary="the lab engine of specctl", probe=PROBE)
+ENGINE = Engine(name="lab", summary="the lab engine of specctl", probe=PROBE, log=GRAMMAR)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from specctl.engines._log_types import LogGrammar
+
 FlagValue = str | int | float | bool | tuple[str, ...]
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -68,8 +70,8 @@ class EngineProfile:
     `engine` names the file in specctl/engines; `module` is what `python -m` starts; `flags` maps specctl's own words (target,
     port, bind, tp, served_name, config) to flags; `packages` are the distributions whose versions identify the build for the
     capability cache; `counts_root` and `counts_bonus` say how its metrics count (design.md §7); `fatal` adds known fatal texts
-    (id -> pattern). `capability` is the name that the capability probe asks for, by algo. `aliases` maps other spellings of flags to
-    the exact one.
+    (id -> pattern). `capability` is the name that the capability probe asks for, by algo. `aliases` maps other spellings of
+    flags to the exact one.
     """
 
     name: str
@@ -102,9 +104,10 @@ class Engine:
     """An engine family: the code for what profiles cannot say as data.
 
     `probe` is a Python program for the engine's own interpreter: it reads algorithm names from argv and prints one JSON object
-    {"version": …, "knows": {name: true|false}, "error": …}; it must touch no GPU.
+    {"version": …, "knows": {name: true|false}, "error": …}; it must touch no GPU. `log` is how it writes its start-up log.
     """
 
     name: str
     summary: str
     probe: str
+    log: LogGrammar

@@ -38,12 +38,14 @@ def release(templates: Templates, host: Host, server: Server, *, id: str, secret
     files: list[ReleaseFile] = []
     units: dict[str, str] = {}
     knobs: dict[str, Mapping[str, int]] = {}
+    stored: dict[str, Mapping[str, object]] = {}
     for algo in launches.possible(server):
         launch = launches.build(host, server, algo)
         made = _algo_files(templates, host, server, launch, id)
         files.extend(made)
         units[algo] = made[0].name
         knobs[algo] = launch.knobs
+        stored[algo] = launch.as_wire()
     launch = launches.build(host, server, server.algo)
     if launch.config_secrets:
         text = templates.render("engine.yaml.j2", {"lines": unit.config_lines(launch, secrets)})
@@ -51,4 +53,12 @@ def release(templates: Templates, host: Host, server: Server, *, id: str, secret
     if launch.env_secrets:
         text = templates.render("secrets.env.j2", {"lines": unit.environment_lines(launch, secrets)})
         files.append(ReleaseFile(name=ENV_FILE, content=text, mode=SECRET_MODE, secret=True))
-    return Release(id=id, server=server.name, files=tuple(files), units=units, knobs=knobs, profile=server.profile.name)
+    return Release(
+        id=id,
+        server=server.name,
+        files=tuple(files),
+        units=units,
+        knobs=knobs,
+        profile=server.profile.name,
+        launches=stored,
+    )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from specctl.rollout.gate_types import PastLoad, Phase, PhaseSpan
 from specctl.rollout.observation import Port, UnitState
+from specctl.rollout.record import past_load_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +17,26 @@ class CurrentRelease:
     id: str
     algo: str
     manifest: Mapping[str, object] = field(default_factory=dict)
+
+    def knobs(self) -> Mapping[str, int]:
+        """Return the knobs that the release gives to its algo."""
+        return stored_knobs(self.manifest, self.algo)
+
+
+def stored_knobs(manifest: Mapping[str, object], algo: str) -> Mapping[str, int]:
+    """Return the knobs that a manifest gives to an algo."""
+    found = _mapping(_mapping(manifest.get("knobs")).get(algo))
+    return {str(name): value for name, value in found.items() if isinstance(value, int) and not isinstance(value, bool)}
+
+
+def stored_units(manifest: Mapping[str, object]) -> Mapping[str, str]:
+    """Return the main file of each algo of a manifest."""
+    return {str(algo): str(name) for algo, name in _mapping(manifest.get("units")).items()}
+
+
+def stored_launch(manifest: Mapping[str, object], algo: str) -> Mapping[str, object]:
+    """Return argv and environment of an algo as a manifest keeps them."""
+    return _mapping(_mapping(manifest.get("launches")).get(algo))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,22 +51,91 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """What is known of one server on one host; None: could not be found out."""
+    """What is known of one server on one host; None: could not be found out.
+
+    `drift`: in which ways the host differs from what its current release says. `current_unit`: text of the current main file.
+    `now_s`: the host's monotonic clock when the facts were taken.
+    """
 
     name: str
     current: CurrentRelease | None = None
+    current_unit: str = ""
     releases: tuple[str, ...] = ()
-    drift: bool | None = None
+    drift: tuple[str, ...] = ()
     unit: UnitState = field(default_factory=UnitState)
     port: Port | None = None
     port_owner: str | None = None
     lease: Lease | None = None
     records: tuple[Mapping[str, object], ...] = ()
-    past_loads_s: tuple[float, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
+    package_digests: Mapping[str, str] = field(default_factory=dict)
     target_bytes: int | None = None
     draft_bytes: int | None = None
     warnings: tuple[str, ...] = ()
+    now_s: float | None = None
+
+    @classmethod
+    def from_wire(cls, fields: Mapping[str, object], now_s: float | None) -> ServerFacts:
+        """Build it from one entry of the host's answer."""
+        drifted = fields.get("drift") is True
+        warnings = _texts(fields.get("warnings"))
+        current = _mapping(fields.get("current"))
+        return cls(
+            name=_text(fields.get("name")) or "",
+            current=_current(current),
+            current_unit=_text(current.get("text")) or "",
+            releases=_texts(fields.get("releases")),
+            drift=(warnings or ("the host differs from its current release",)) if drifted else (),
+            unit=UnitState.from_wire(fields.get("unit")),
+            port=next((port for port in Port if port.value == fields.get("port")), None),
+            port_owner=_text(fields.get("port_owner")),
+            lease=_lease(fields.get("lease")),
+            records=_rows(fields.get("records")),
+            packages={str(k): str(v) for k, v in _mapping(fields.get("packages")).items()},
+            package_digests={str(k): str(v) for k, v in _mapping(fields.get("package_digests")).items()},
+            target_bytes=_whole(fields.get("target_bytes")),
+            draft_bytes=_whole(fields.get("draft_bytes")),
+            warnings=() if drifted else warnings,
+            now_s=now_s,
+        )
+
+    def past_loads(self, algo: str) -> tuple[PastLoad, ...]:
+        """Return this host's past loads of the algo (of any, where there is none), oldest first, with their phases."""
+        rows = past_load_rows(self.records, algo)
+        return tuple(PastLoad(total_s=seconds, phases=_phases(row.get("phases"))) for row, seconds in rows)
+
+
+def _current(fields: Mapping[str, object]) -> CurrentRelease | None:
+    release, algo = _text(fields.get("id")), _text(fields.get("algo"))
+    if release is None or algo is None:
+        return None
+    return CurrentRelease(id=release, algo=algo, manifest=_mapping(fields.get("manifest")))
+
+
+def _lease(value: object) -> Lease | None:
+    fields = _mapping(value)
+    owner = _text(fields.get("owner"))
+    if owner is None:
+        return None
+    return Lease(
+        owner=owner,
+        reason=_text(fields.get("reason")),
+        age_s=_seconds(fields.get("age_s")),
+        remaining_s=_seconds(fields.get("remaining_s")),
+    )
+
+
+def _phases(value: object) -> tuple[PhaseSpan, ...]:
+    """Return the phases of a recorded load; a span that makes no sense is left out."""
+    spans = []
+    for row in value if isinstance(value, list) else []:
+        if not isinstance(row, list) or len(row) != 3:
+            continue
+        phase = next((phase for phase in Phase if phase.value == row[0]), None)
+        began_s = _seconds(row[1])
+        if phase is not None and began_s is not None:
+            spans.append(PhaseSpan(phase=phase, began_s=began_s, took_s=_seconds(row[2])))
+    return tuple(spans)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +160,31 @@ class HostFacts:
     gpus: tuple[Gpu, ...] | None = None
     servers: Mapping[str, ServerFacts] = field(default_factory=dict)
 
+    @classmethod
+    def from_wire(cls, host: str, answer: Mapping[str, object]) -> HostFacts:
+        """Build it from what the session answered."""
+        now_s = _seconds(answer.get("at_s"))
+        servers = [ServerFacts.from_wire(row, now_s) for row in _rows(answer.get("servers"))]
+        gpus = answer.get("gpus")
+        return cls(
+            host=host,
+            cpu_count=_whole(answer.get("cpu_count")),
+            memory_bytes=_whole(answer.get("memory_bytes")),
+            disk_free_bytes=_whole(answer.get("disk_free_bytes")),
+            gpus=tuple(_gpu(row) for row in _rows(gpus)) if isinstance(gpus, list) else None,
+            servers={server.name: server for server in servers},
+        )
+
+
+def _gpu(row: Mapping[str, object]) -> Gpu:
+    return Gpu(
+        index=_whole(row.get("index")) or 0,
+        uuid=_text(row.get("uuid")),
+        model=_text(row.get("name")),
+        memory_bytes=_whole(row.get("memory_bytes")),
+        used_bytes=_whole(row.get("used_bytes")),
+    )
+
 
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
@@ -76,6 +192,10 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 def _rows(value: object) -> tuple[Mapping[str, object], ...]:
     return tuple(row for row in value if isinstance(row, Mapping)) if isinstance(value, list) else ()
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()
 
 
 def _text(value: object) -> str | None:

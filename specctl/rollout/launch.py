@@ -41,6 +41,10 @@ class Launch:
         """Return the argv as text for people, a secret file shown by its name."""
         return tuple(f"<{part.name}>" if isinstance(part, Credential) else part for part in self.argv)
 
+    def as_wire(self) -> Mapping[str, object]:
+        """Return argv and environment as a release's manifest keeps them; a secret is only named."""
+        return {"argv": list(self.words()), "env": dict(self.env)}
+
 
 def algo_profile(server: Server, algo: str) -> AlgoProfile:
     """Return how this server's engine starts the algo, or raise UnsupportedError."""

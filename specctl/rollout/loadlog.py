@@ -188,7 +188,8 @@ class _Reader:
             if len(self.tail) > 4 * TAIL_LINES:
                 del self.tail[:-TAIL_LINES]
         self._phase(text, rank)
-        noted = self._texts(text, stamped=stamp is not None)
+        source = stamp is None and text[:1].isspace()  # a traceback's frames quote source code, which is no message
+        noted = False if source else self._texts(text, stamped=stamp is not None)
         if not noted:
             self.signs += 1
 

@@ -31,6 +31,20 @@ class UnitState:
     result: str | None = None
     exit_status: int | None = None
 
+    @classmethod
+    def from_wire(cls, value: object) -> UnitState:
+        """Build it from a host's answer; a missing or ill-typed field is None."""
+        fields: Mapping[str, object] = value if isinstance(value, Mapping) else {}
+        return cls(
+            active=_text(fields.get("active")),
+            sub=_text(fields.get("sub")),
+            invocation=_text(fields.get("invocation")),
+            main_pid=_whole(fields.get("main_pid")),
+            restarts=_whole(fields.get("restarts")),
+            result=_text(fields.get("result")),
+            exit_status=_whole(fields.get("exit_status")),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
@@ -56,21 +70,11 @@ class Observation:
     @classmethod
     def from_wire(cls, event: Mapping[str, object]) -> Observation:
         """Build it from one JSON event of the watcher; a missing or ill-typed field is None (never a guess)."""
-        unit = event.get("unit")
-        fields: Mapping[str, object] = unit if isinstance(unit, Mapping) else {}
         lines = event.get("lines")
         port = event.get("port")
         return cls(
             at_s=_number(event.get("at_s")) or 0.0,
-            unit=UnitState(
-                active=_text(fields.get("active")),
-                sub=_text(fields.get("sub")),
-                invocation=_text(fields.get("invocation")),
-                main_pid=_whole(fields.get("main_pid")),
-                restarts=_whole(fields.get("restarts")),
-                result=_text(fields.get("result")),
-                exit_status=_whole(fields.get("exit_status")),
-            ),
+            unit=UnitState.from_wire(event.get("unit")),
             port=next((p for p in Port if p.value == port), None),
             ready=_whole(event.get("ready")),
             lines=tuple(str(line) for line in lines) if isinstance(lines, list) else (),

@@ -7,8 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from specctl.rollout.facts import ServerFacts
-from specctl.rollout.launch import Launch
+from specctl.rollout.facts import ServerFacts, stored_launch
 from specctl.rollout.release import Release, differing, next_id
 
 
@@ -90,29 +89,27 @@ def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[Ch
     ]
 
 
-def compare(launch: Launch, stored: Mapping[str, object] | None) -> tuple[tuple[Change, ...], int]:
-    """Return what a launch changes against the stored one of a manifest, and how many of its flags differ."""
-    found = stored or {}
-    argv = found.get("argv")
-    env = found.get("env")
-    old_flags = flag_groups([str(word) for word in argv]) if isinstance(argv, list) else {}
-    flags = _differences(old_flags, flag_groups(launch.words()))
-    old_env = {str(key): str(value) for key, value in env.items()} if isinstance(env, Mapping) else {}
-    return (*flags, *_differences(old_env, launch.env)), len(flags)
+def launch_changes(before: Mapping[str, object], after: Mapping[str, object]) -> tuple[tuple[Change, ...], int, int]:
+    """Compare two launches as manifests keep them: the changes, how many flags differ, and how many the new one has."""
+    flags_before, flags_after = flag_groups(_words(before)), flag_groups(_words(after))
+    flags = _differences(flags_before, flags_after)
+    return (*flags, *_differences(_environment(before), _environment(after))), len(flags), len(flags_after) - 1
 
 
-def _stored_launch(facts: ServerFacts) -> Mapping[str, object] | None:
-    if facts.current is None:
-        return None
-    launches = facts.current.manifest.get("launches")
-    found = launches.get(facts.current.algo) if isinstance(launches, Mapping) else None
-    return found if isinstance(found, Mapping) else None
+def _words(launch: Mapping[str, object]) -> list[str]:
+    argv = launch.get("argv")
+    return [str(word) for word in argv] if isinstance(argv, list) else []
 
 
-def _idle_reason(facts: ServerFacts, algo: str, files: tuple[str, ...]) -> str | None:
+def _environment(launch: Mapping[str, object]) -> Mapping[str, str]:
+    env = launch.get("env")
+    return {str(key): str(value) for key, value in env.items()} if isinstance(env, Mapping) else {}
+
+
+def _idle_reason(facts: ServerFacts, algo: str, files: tuple[str, ...], release: str) -> str | None:
     """Say why there is nothing to do, or None when there is something."""
     current = facts.current
-    if current is None or files or current.algo != algo or facts.drift:
+    if current is None or files or (current.id, current.algo) != (release, algo) or facts.drift:
         return None
     if facts.unit.active != "active":
         return None
@@ -127,43 +124,68 @@ def diff_text(before: str, after: str, name: str) -> str:
     return "\n".join(lines)
 
 
-def make(
-    release: Release,
-    launch: Launch,
-    facts: ServerFacts,
-    *,
-    current_unit: str = "",
-    force: bool = False,
-) -> Plan:
-    """Plan the release and algo for a server whose facts are known.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What should serve, as it is compared: a release's launch of one algo, its knobs and the text of its main file."""
+
+    host: str
+    server: str
+    algo: str
+    release: str
+    launch: Mapping[str, object]
+    knobs: Mapping[str, int]
+    unit_name: str
+    unit_text: str
+
+
+def make(wish: Wish, facts: ServerFacts, *, files: tuple[str, ...], writes: bool, force: bool = False) -> Plan:
+    """Plan a wish for a server whose facts are known; `files` names the release files that differ from the host's."""
+    current = facts.current
+    nothing = None if force else _idle_reason(facts, wish.algo, files, wish.release)
+    before = stored_launch(current.manifest, current.algo) if current else {}
+    changes, changed, flags = launch_changes(before, wish.launch)
+    old_knobs = {name: str(value) for name, value in (current.knobs() if current else {}).items()}
+    knobs = _differences(old_knobs, {name: str(value) for name, value in wish.knobs.items()})
+    algo = Change(name="algo", before=current.algo if current else None, after=wish.algo)
+    loads = tuple(load.total_s for load in facts.past_loads(wish.algo))
+    return Plan(
+        host=wish.host,
+        server=wish.server,
+        algo=wish.algo,
+        release=wish.release,
+        writes=writes,
+        running=(current.id, current.algo) if current else None,
+        nothing=nothing,
+        changes=(*([algo] if algo.before != algo.after else []), *knobs, *changes),
+        arguments_changed=changed,
+        arguments=flags,
+        files=files,
+        diff="" if nothing else diff_text(facts.current_unit, wish.unit_text, wish.unit_name),
+        past_loads_s=loads,
+        predicted_s=statistics.median(loads) if loads else None,
+        warnings=(*facts.drift, *facts.warnings),
+        knobs=wish.knobs,
+    )
+
+
+def of_release(release: Release, algo: str, facts: ServerFacts, *, host: str, force: bool = False) -> Plan:
+    """Plan a rendered release: written anew when a file differs.
 
     `release` must be rendered under the id of the host's current release when there is one, so that it can be compared; the
     plan's own `release` says under which id it has to be written.
     """
     current = facts.current
     files = differing(release, current.manifest) if current else tuple(file.name for file in release.files)
-    nothing = None if force else _idle_reason(facts, launch.algo, files)
-    changes, flags = compare(launch, _stored_launch(facts))
-    knobs = [Change(name=name, before=None, after=str(value)) for name, value in launch.knobs.items()]
-    algo = Change(name="algo", before=current.algo if current else None, after=launch.algo)
     writes = bool(files) or current is None
-    unit = release.file(release.units[launch.algo])
-    loads = facts.past_loads_s
-    return Plan(
-        host=launch.host,
-        server=launch.server,
-        algo=launch.algo,
+    unit = release.file(release.units[algo])
+    wish = Wish(
+        host=host,
+        server=release.server,
+        algo=algo,
         release=next_id(facts.releases) if writes or current is None else current.id,
-        writes=writes,
-        running=(current.id, current.algo) if current else None,
-        nothing=nothing,
-        changes=(*([algo] if algo.before != algo.after else []), *knobs, *changes),
-        arguments_changed=flags,
-        arguments=len(flag_groups(launch.words())) - 1,
-        files=files,
-        diff=diff_text(current_unit, unit.content if unit else "", release.units[launch.algo]) if not nothing else "",
-        past_loads_s=loads,
-        predicted_s=statistics.median(loads) if loads else None,
-        warnings=facts.warnings,
-        knobs=launch.knobs,
+        launch=release.launches[algo],
+        knobs=release.knobs[algo],
+        unit_name=release.units[algo],
+        unit_text=unit.content if unit else "",
     )
+    return make(wish, facts, files=files, writes=writes, force=force)

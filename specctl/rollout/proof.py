@@ -16,8 +16,9 @@ from specctl.engines.types import AlgoProfile, Evidence, EvidenceKind
 from specctl.rollout.loadlog import clean
 from specctl.rollout.smoke import SmokeResult
 
-# The field's tree line (facts.md §6); a profile's `tree_line` with the same group names takes its place.
-TREE_LINE = r"DDTREE metrics:.{0,80}\bbudget=(?P<budget>\d{1,6})\b(?:.{0,40}\bavg_actual_nodes=(?P<nodes>[\d.]{1,12}))?"
+# The field's tree line; a profile's `tree_line` with the same group takes its place.
+TREE_LINE = r"DDTREE metrics:.{0,80}\bbudget=(?P<tree_budget>\d{1,6})\b"
+_NODES = re.compile(r"\bavg_actual_nodes=([\d.]{1,12})")
 _ACCEPT_SLACK = 0.005  # accept lengths are printed with two decimals
 _MAX_NOTES = 8
 
@@ -71,8 +72,8 @@ def judge(
 ) -> Proof:
     """Return whether the algo is proven live.
 
-    `info` is the body of /server_info, None where it was not asked. `tree_line`: how this build spells its tree line (groups
-    budget, nodes), for the notes alone.
+    `info` is the body of /server_info, None where it was not asked. `tree_line`: how this build spells its tree line (group
+    tree_budget), for the notes alone.
     """
     windows = {"start": lines_since_start, "smoke": lines_since_smoke}
     findings = [_of_smoke(algo, smoke), *(_find(each, knobs, windows, smoke, info) for each in algo.live_proof)]
@@ -220,12 +221,13 @@ def _tree_notes(budget: int | None, lines: Sequence[str], tree_line: str) -> tup
         if found is None:
             continue
         groups = found.groupdict()
-        shown = _whole(groups.get("budget") or "")
+        shown = _whole(groups.get("tree_budget") or groups.get("budget") or "")
         if budget is None:
             notes["a tree line was printed though no tree budget was asked for"] = None
         elif shown is not None and shown != budget:
             notes[f"the tree line says budget {shown}, asked for was {budget}"] = None
-        nodes = _number(groups.get("nodes"))
+        counted = _NODES.search(line[:MAX_LINE])
+        nodes = _number(counted[1] if counted else None)
         if budget is not None and nodes is not None and nodes > budget + 1 + _ACCEPT_SLACK:
             notes[f"the tree line counts {nodes:g} nodes, over the budget of {budget} and its root"] = None
     return tuple(notes)

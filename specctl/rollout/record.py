@@ -26,6 +26,7 @@ class Result(enum.Enum):
     ROLLED_BACK = "rolled back"
     STOPPED = "stopped: no healthy release"
     FAILED = "failed"
+    UNGATED = "started, not gated"
     STARTED = "started"
 
 
@@ -52,6 +53,7 @@ class Record:
     cause: str | None = None
     durations_s: Mapping[str, float] = field(default_factory=dict)
     load_s: float | None = None
+    phases: tuple[tuple[str, float, float | None], ...] = ()
     weights_bytes: int | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
     specctl: str | None = None
@@ -75,6 +77,7 @@ class Record:
             "cause": self.cause,
             "durations_s": {name: round(value, 3) for name, value in self.durations_s.items()},
             "load_s": None if self.load_s is None else round(self.load_s, 3),
+            "phases": [list(span) for span in self.phases],
             "weights_bytes": self.weights_bytes,
             "digests": dict(self.digests),
             "specctl": self.specctl,
@@ -85,14 +88,22 @@ class Record:
 LOADED = (Result.DONE.value, Result.ROLLED_BACK.value)
 
 
-def past_loads(records: tuple[Mapping[str, object], ...], algo: str | None = None, limit: int = 5) -> tuple[float, ...]:
-    """Return the latest load durations in seconds, oldest first; those of the algo where there are any, else all."""
+def past_load_rows(
+    records: tuple[Mapping[str, object], ...], algo: str | None = None, limit: int = 5
+) -> tuple[tuple[Mapping[str, object], float], ...]:
+    """Return the latest records that hold a load, with its seconds, oldest first; those of the algo where there are any."""
     rows = [
-        (row.get("algo"), float(value))
+        (row, float(value))
         for row in records
         if row.get("result") in LOADED
         and isinstance(value := row.get("load_s"), (int, float))
         and not isinstance(value, bool)
     ]
-    of_algo = [value for name, value in rows if name == algo]
-    return tuple((of_algo or [value for _, value in rows])[-limit:])
+    of_algo = [(row, value) for row, value in rows if _loaded_algo(row) == algo]
+    return tuple((of_algo or rows)[-limit:])
+
+
+def _loaded_algo(row: Mapping[str, object]) -> object:
+    """Return the algo whose load a record timed: what served in the end."""
+    serving = row.get("serving")
+    return serving[1] if isinstance(serving, list) and len(serving) == 2 else row.get("algo")

@@ -32,7 +32,10 @@ class ReleaseFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """What one server should consist of on one host; `units` maps an algo to the name of its main file."""
+    """What one server should consist of on one host.
+
+    `units` maps an algo to the name of its main file, `launches` to its argv and environment as they are compared and shown.
+    """
 
     id: str
     server: str
@@ -40,6 +43,7 @@ class Release:
     units: Mapping[str, str]
     knobs: Mapping[str, Mapping[str, int]]
     profile: str
+    launches: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def file(self, name: str) -> ReleaseFile | None:
         """Return the file of that name, or None."""
@@ -53,6 +57,7 @@ class Release:
             "profile": self.profile,
             "units": dict(self.units),
             "knobs": {algo: dict(values) for algo, values in self.knobs.items()},
+            "launches": {algo: dict(launch) for algo, launch in self.launches.items()},
             "files": {file.name: file.digest() for file in self.files if not file.secret},
             "secrets": {file.name: file.sealed(salt) for file in self.files if file.secret},
             "salt": salt,

@@ -1,0 +1,158 @@
+"""What deploy, switch, rollback and restart have in common: show the plan, ask, act with a live view, sum up."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import typer
+
+from specctl.errors import SpecctlError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from specctl.fleet.types import Host, Server
+    from specctl.ops.deploy import Request, Rollout
+    from specctl.ops.gate import GateEnd
+    from specctl.rollout.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How a changing command behaves: asked or not, shown or done, as text or JSON."""
+
+    yes: bool = False
+    dry_run: bool = False
+    as_json: bool = False
+    diff: bool = False
+    templates: tuple[Path, ...] = ()
+
+
+def run(selected: Sequence[tuple[Host, Server]], request: Request, manner: Manner, make_ready: object = None) -> int:
+    """Plan, show, ask, act; return the exit code."""
+    from specctl.adapters.templates import Templates
+    from specctl.ops import deploy
+    from specctl.ops.prepare import prepare
+    from specctl.ui.theme import console
+
+    deploy.refuse_algo(selected, request.algo)
+    templates = Templates(manner.templates)
+    ready = make_ready if callable(make_ready) else prepare
+    out = console()
+    with deploy.rollout(selected, request, templates=templates, make_ready=ready) as rollout:
+        if not (manner.as_json and not manner.dry_run):
+            show_plan(rollout, manner, out)
+        if manner.dry_run or not rollout.plans:
+            return finish(rollout.planned(), manner, shown=manner.as_json and manner.dry_run)
+        ask(rollout, manner)
+        outcomes = act(rollout, manner)
+    return finish(outcomes, manner, shown=False)
+
+
+def show_plan(rollout: Rollout, manner: Manner, out: Console) -> None:
+    """Print every server's plan, and what already failed."""
+    if manner.as_json:
+        rows = [one.plan.as_wire() for one in rollout.prepared]
+        typer.echo(json.dumps({"plans": rows, "failed": [outcome.as_wire() for outcome in rollout.failed]}, indent=2))
+        return
+    from specctl.ui import plan as plans
+
+    for one in rollout.prepared:
+        out.print(plans.view(one.plan, one.facts, one.host_facts, one.server.profile.name, diff=manner.diff))
+
+
+def ask(rollout: Rollout, manner: Manner) -> None:
+    """Wait for a yes; refuse to act without one where nobody can be asked."""
+    from specctl.ui import plan as plans
+
+    if manner.yes:
+        return
+    if manner.as_json or not sys.stdin.isatty():
+        raise UsageError("nobody can be asked here", hint="add --yes to act, or --dry-run to look")
+    if not typer.confirm(plans.question([one.plan for one in rollout.plans]), default=False):
+        raise typer.Abort
+
+
+@contextmanager
+def interruptible(rollout: Rollout) -> Iterator[None]:
+    """Make the first Ctrl-C take the act back on every host, and the second leave at once."""
+
+    def on_interrupt(_number: int, _frame: FrameType | None) -> None:
+        if rollout.interrupted.is_set():
+            raise KeyboardInterrupt
+        rollout.interrupted.set()
+        sys.stderr.write("\ninterrupted: taking it back (Ctrl-C again leaves the hosts as they are)\n")
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def act(rollout: Rollout, manner: Manner) -> tuple[Outcome, ...]:
+    """Carry the rollout out under the live view."""
+    from specctl.ui.board import Board, mode_for
+    from specctl.ui.theme import console
+
+    screen = console(stderr=True)
+    hosts = tuple(one.plan.host for one in rollout.plans)
+    with Board(screen, mode_for(screen, json_asked=manner.as_json), hosts=hosts) as board, interruptible(rollout):
+        return rollout.carry_out(board)
+
+
+def finish(outcomes: Sequence[Outcome], manner: Manner, *, shown: bool) -> int:
+    """Print what came of it and return the exit code."""
+    from specctl.cli.main import print_error
+    from specctl.ops.deploy import undo_hint
+    from specctl.rollout.outcome import exit_code
+
+    code = exit_code(outcomes)
+    if shown:
+        return code
+    if manner.as_json:
+        typer.echo(json.dumps({"outcomes": [outcome.as_wire() for outcome in outcomes], "exit_code": code}, indent=2))
+        return code
+    for outcome in outcomes:
+        if outcome.error is not None:
+            print_error(outcome.error, as_json=False)
+        elif outcome.skipped is not None:
+            typer.echo(f"skipped: {outcome.host}: {outcome.skipped}", err=True)
+    hint = undo_hint(outcomes)
+    if hint:
+        typer.echo(hint)
+    return code
+
+
+def finish_health(ends: Mapping[tuple[str, str], GateEnd | SpecctlError], *, as_json: bool) -> int:
+    """Print what `specctl health` found and return the exit code."""
+    from specctl.cli.main import print_error
+    from specctl.ops.gate import proof_text
+    from specctl.ops.look import judged
+    from specctl.rollout.outcome import Outcome, exit_code
+
+    outcomes, rows = [], []
+    for (host, server), end in ends.items():
+        error = end if isinstance(end, SpecctlError) else judged(end, host)
+        outcomes.append(Outcome(host=host, server=server, error=error))
+        proof = None if isinstance(end, SpecctlError) else proof_text(end.proof)
+        rows.append({"host": host, "server": server, "healthy": error is None, "proof": proof})
+        if error is not None and not as_json:
+            print_error(error, as_json=False)
+        elif not as_json:
+            typer.echo(f"{host}  {server}  healthy: {proof}")
+    code = exit_code(outcomes)
+    if as_json:
+        found = [
+            {**row, "error": o.error.as_json() if o.error else None} for row, o in zip(rows, outcomes, strict=True)
+        ]
+        typer.echo(json.dumps({"health": found, "exit_code": code}, indent=2))
+    return code

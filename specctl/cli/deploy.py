@@ -1,0 +1,169 @@
+"""The commands that put a release into service: deploy, switch, rollback, restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specctl.cli import options
+
+YES = Annotated[bool, typer.Option("--yes", "-y", help="Act without asking.")]
+DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Show the plan and stop.")]
+DIFF = Annotated[bool, typer.Option("--diff", help="Show the difference of the unit files.")]
+FORCE = Annotated[bool, typer.Option("--force", help="Act even where there is nothing to do.")]
+CANARY = Annotated[bool, typer.Option("--canary", help="One host first; the others only when it serves.")]
+STEAL = Annotated[bool, typer.Option("--steal-lock", help="Take the lease from whoever holds it.")]
+ALGO = Annotated[
+    str | None, typer.Option("--algo", help="none, dflash or ddtree; else the inventory's.", metavar="ALGO")
+]
+KNOB = Annotated[
+    list[str] | None, typer.Option("--knob", help="A knob of the algo, NAME=NUMBER (repeatable).", metavar="K=N")
+]
+REASON = Annotated[str | None, typer.Option("--reason", help="Kept in the lease, for whoever finds it held.")]
+TEMPLATES = Annotated[
+    list[Path] | None, typer.Option("--templates", help="A folder of templates that come before the shipped ones.")
+]
+NO_GATE = Annotated[
+    bool, typer.Option("--no-gate", help="Do not wait for the load: nothing is proven, nothing is rolled back.")
+]
+LOSSLESS = Annotated[
+    bool, typer.Option("--prove-lossless", help="Also compare greedy output with that of algo none (two more loads).")
+]
+
+
+def mount(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    app.command("deploy")(deploy)
+    app.command("switch")(switch)
+    app.command("rollback")(rollback)
+    app.command("restart")(restart)
+
+
+def deploy(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    algo: ALGO = None,
+    knob: KNOB = None,
+    yes: YES = False,
+    dry_run: DRY_RUN = False,
+    diff: DIFF = False,
+    force: FORCE = False,
+    canary: CANARY = False,
+    steal_lock: STEAL = False,
+    no_gate: NO_GATE = False,
+    prove_lossless: LOSSLESS = False,
+    reason: REASON = None,
+    templates: TEMPLATES = None,
+    as_json: options.JSON = False,
+) -> int:
+    """Bring the inventory's servers to the hosts and prove that they serve; take them back when they do not."""
+    from specctl.cli import acting
+    from specctl.ops import inventory as fleets
+    from specctl.ops.act import Care
+    from specctl.ops.deploy import Request
+    from specctl.rollout.record import Act
+
+    overrides = fleets.Overrides(algo=algo, knobs=options.knobs(knob))
+    selected = options.selection(inventory, host, group, exclude, server, every=every, overrides=overrides)
+    request = Request(
+        act=Act.DEPLOY,
+        algo=algo,
+        force=force,
+        canary=canary,
+        steal=steal_lock,
+        care=Care(gated=not no_gate, lossless=prove_lossless),
+        reason=reason,
+    )
+    manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json, diff=diff, templates=tuple(templates or ()))
+    return acting.run(selected, request, manner)
+
+
+def switch(
+    algo: Annotated[str, typer.Option("--algo", help="none, dflash or ddtree.", metavar="ALGO")],
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    yes: YES = False,
+    dry_run: DRY_RUN = False,
+    diff: DIFF = False,
+    force: FORCE = False,
+    canary: CANARY = False,
+    steal_lock: STEAL = False,
+    reason: REASON = None,
+    as_json: options.JSON = False,
+) -> int:
+    """Change the algo of a deployed release; nothing else of the inventory is touched."""
+    from specctl.cli import acting
+    from specctl.ops.deploy import Request
+    from specctl.ops.stored import prepare_switch
+    from specctl.rollout.record import Act
+
+    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    request = Request(act=Act.SWITCH, algo=algo, force=force, canary=canary, steal=steal_lock, reason=reason)
+    manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json, diff=diff)
+    return acting.run(selected, request, manner, prepare_switch)
+
+
+def rollback(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    release: Annotated[
+        str | None, typer.Option("--release", help="The release to go back to; else what served before.")
+    ] = None,
+    algo: ALGO = None,
+    yes: YES = False,
+    dry_run: DRY_RUN = False,
+    diff: DIFF = False,
+    steal_lock: STEAL = False,
+    reason: REASON = None,
+    as_json: options.JSON = False,
+) -> int:
+    """Go back to what served before, or to a release that is named."""
+    from specctl.cli import acting
+    from specctl.ops.deploy import Request
+    from specctl.ops.stored import RollBackTo
+    from specctl.rollout.record import Act
+
+    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    request = Request(act=Act.ROLLBACK, algo=algo, steal=steal_lock, reason=reason)
+    manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json, diff=diff)
+    return acting.run(selected, request, manner, RollBackTo(release))
+
+
+def restart(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    yes: YES = False,
+    dry_run: DRY_RUN = False,
+    canary: CANARY = False,
+    steal_lock: STEAL = False,
+    reason: REASON = None,
+    as_json: options.JSON = False,
+) -> int:
+    """Drain, stop and start what is deployed, and gate it again."""
+    from specctl.cli import acting
+    from specctl.ops.deploy import Request
+    from specctl.ops.stored import prepare_restart
+    from specctl.rollout.record import Act
+
+    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    request = Request(act=Act.RESTART, canary=canary, steal=steal_lock, reason=reason)
+    manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json)
+    return acting.run(selected, request, manner, prepare_restart)

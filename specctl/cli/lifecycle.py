@@ -1,0 +1,121 @@
+"""The commands that start, stop and remove servers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from specctl.cli import options
+from specctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from specctl.fleet.types import Host, Server
+    from specctl.ops.lifecycle import Work
+    from specctl.rollout.record import Act
+
+YES = Annotated[bool, typer.Option("--yes", "-y", help="Act without asking.")]
+DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would be done and stop.")]
+STEAL = Annotated[bool, typer.Option("--steal-lock", help="Take the lease from whoever holds it.")]
+
+
+def mount(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    app.command("start")(start)
+    app.command("stop")(stop)
+    app.command("undeploy")(undeploy)
+
+
+def start(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    yes: YES = False,
+    dry_run: DRY_RUN = False,
+    steal_lock: STEAL = False,
+    as_json: options.JSON = False,
+) -> int:
+    """Start what is deployed and gate it."""
+    from specctl.ops import lifecycle
+    from specctl.rollout.record import Act
+
+    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    return _run(selected, Act.START, lifecycle.start, yes=yes, dry_run=dry_run, steal=steal_lock, as_json=as_json)
+
+
+def stop(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    yes: YES = False,
+    dry_run: DRY_RUN = False,
+    steal_lock: STEAL = False,
+    as_json: options.JSON = False,
+) -> int:
+    """Drain and stop servers; a reboot or `specctl start` brings them back."""
+    from specctl.ops import lifecycle
+    from specctl.rollout.record import Act
+
+    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    return _run(selected, Act.STOP, lifecycle.stop, yes=yes, dry_run=dry_run, steal=steal_lock, as_json=as_json)
+
+
+def undeploy(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Remove the releases too; records stay.")] = False,
+    yes: YES = False,
+    dry_run: DRY_RUN = False,
+    steal_lock: STEAL = False,
+    as_json: options.JSON = False,
+) -> int:
+    """Drain, stop and take servers off their hosts."""
+    from specctl.ops import lifecycle
+    from specctl.rollout.record import Act
+
+    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    work = lifecycle.Undeploy(purge=purge)
+    return _run(selected, Act.UNDEPLOY, work, yes=yes, dry_run=dry_run, steal=steal_lock, as_json=as_json)
+
+
+def _run(
+    selected: Sequence[tuple[Host, Server]],
+    act: Act,
+    work: Work,
+    *,
+    yes: bool,
+    dry_run: bool,
+    steal: bool,
+    as_json: bool,
+) -> int:
+    """Say what will be done, ask, do it, sum up."""
+    from specctl.cli import acting
+    from specctl.ops import lifecycle
+    from specctl.ui.board import Board, mode_for
+    from specctl.ui.theme import console
+
+    names = ", ".join(f"{server.name} on {host.name}" for host, server in selected)
+    if not as_json:
+        typer.echo(f"{act.value}: {names}", err=not dry_run)
+    if dry_run:
+        return 0
+    if not yes:
+        if as_json or not sys.stdin.isatty():
+            raise UsageError("nobody can be asked here", hint="add --yes to act, or --dry-run to look")
+        typer.confirm("Go ahead?", default=False, abort=True)
+    screen = console(stderr=True)
+    with Board(screen, mode_for(screen, json_asked=as_json), hosts=tuple(host.name for host, _ in selected)) as board:
+        outcomes = lifecycle.run(selected, act, work, board, steal=steal)
+    return acting.finish(outcomes, acting.Manner(as_json=as_json), shown=False)

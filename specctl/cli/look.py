@@ -1,0 +1,173 @@
+"""The commands that look: status, history, health, logs, ask, exec."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from typing import Annotated
+
+import typer
+
+from specctl.cli import options
+from specctl.errors import SpecctlError
+
+
+def mount(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    app.command("status")(status)
+    app.command("history")(history)
+    app.command("health")(health)
+    app.command("logs")(logs)
+    app.command("ask")(ask)
+    app.command("exec", context_settings={"ignore_unknown_options": True})(execute)
+
+
+def status(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    as_json: options.JSON = False,
+) -> None:
+    """Show what every selected server runs and how it is."""
+    from specctl.ops import look
+
+    rows = look.status(options.selection(inventory, host, group, exclude, server, every=every))
+    if as_json:
+        typer.echo(json.dumps({"servers": [row.as_wire() for row in rows]}, indent=2))
+        return
+    from specctl.ui import status as views
+    from specctl.ui.theme import console
+
+    out = console()
+    out.print(views.table(rows, out.width))
+    for note in views.notes(rows):
+        out.print(note)
+
+
+def history(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="The newest so many.")] = 20,
+    as_json: options.JSON = False,
+) -> int:
+    """Show what was done to servers: who, when, what, and how it ended."""
+    from specctl.cli.main import print_error
+    from specctl.ops import look
+
+    found = look.history(options.selection(inventory, host, group, exclude, server, every=every), limit)
+    code = 0
+    rows = []
+    for (host_name, server_name), records in found.items():
+        if isinstance(records, SpecctlError):
+            code = code or records.exit_code
+            print_error(records, as_json=as_json)
+            continue
+        assert isinstance(records, tuple)
+        rows.append({"host": host_name, "server": server_name, "records": list(records)})
+    if as_json:
+        typer.echo(json.dumps({"history": rows}, indent=2))
+        return code
+    from specctl.ui import status as views
+    from specctl.ui.theme import console
+
+    out = console()
+    for row in rows:
+        out.print(f"{row['host']}  {row['server']}", style="host")
+        for record in row["records"] or [{}]:
+            out.print(views.record_line(record) if record else "  no records")
+    return code
+
+
+def health(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    as_json: options.JSON = False,
+) -> int:
+    """Run gate, smoke and proof on what is running; changes nothing."""
+    from specctl.cli.acting import finish_health
+    from specctl.ops import look
+    from specctl.ui.board import Board, mode_for
+    from specctl.ui.theme import console
+
+    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    screen = console(stderr=True)
+    with Board(screen, mode_for(screen, json_asked=as_json), hosts=tuple(one.name for one, _ in selected)) as board:
+        ends = look.health(selected, board)
+    return finish_health(ends, as_json=as_json)
+
+
+def logs(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    server: options.SERVERS = None,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="The last so many.")] = 100,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
+    release: Annotated[str | None, typer.Option("--release", help="Of this release's newest start only.")] = None,
+) -> None:
+    """Show a server's log, secrets blotted out."""
+    from specctl.ops import look
+
+    pair = options.one(options.selection(inventory, host, None, None, server, every=False))
+    done = threading.Event()
+    try:
+        look.logs(pair, lines=lines, follow=follow, release=release, show=typer.echo, done=done)
+    except KeyboardInterrupt:
+        done.set()
+
+
+def ask(
+    prompt: Annotated[str, typer.Argument(help="What the engine is to go on from.")],
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    server: options.SERVERS = None,
+    tokens: Annotated[int, typer.Option("--tokens", min=1, max=100_000, help="At most so many new tokens.")] = 64,
+    temperature: Annotated[float, typer.Option("--temperature", min=0.0, max=10.0, help="0 is greedy.")] = 0.0,
+    as_json: options.JSON = False,
+) -> None:
+    """Send one prompt to a server and show its answer."""
+    from specctl.ops import look
+
+    pair = options.one(options.selection(inventory, host, None, None, server, every=False))
+    answer = look.ask(pair, prompt, tokens=tokens, temperature=temperature)
+    if as_json:
+        typer.echo(json.dumps(answer, indent=2))
+        return
+    typer.echo(str(answer.get("text", "")))
+    meta = answer.get("meta_info")
+    if isinstance(meta, dict):
+        said = [f"{meta['completion_tokens']} tokens"] if "completion_tokens" in meta else []
+        if meta.get("spec_accept_length"):
+            said.append(f"accept length {meta['spec_accept_length']:.2f}")
+        typer.echo(f"— {', '.join(said)}", err=True)
+
+
+def execute(
+    command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.")],
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+) -> int:
+    """Run a command on one host, as the user and with the sudo that the inventory names; its exit status is ours."""
+    from specctl.ops import look
+
+    pairs = options.selection(inventory, host, None, None, None, every=False)
+    status = 0
+    for name, content in look.execute(pairs[0], command):
+        if name == "status":
+            status = int(content)
+            continue
+        stream = sys.stdout.buffer if name == "out" else sys.stderr.buffer
+        stream.write(content)
+        stream.flush()
+    return status

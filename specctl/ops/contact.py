@@ -1,0 +1,144 @@
+"""A contact: one host reached, with its transport and session; opened in parallel, closed together, each failure kept apart."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from specctl.adapters.connect import open_transport
+from specctl.adapters.redaction import Redactor
+from specctl.adapters.session import HostSession
+from specctl.adapters.transport import Transport
+from specctl.errors import SpecctlError
+from specctl.fleet.types import Host, Server, ServiceManager, Via
+from specctl.rollout import unit
+
+PARALLEL_HOSTS = 64
+UNIT_DIR = "/etc/systemd/system"
+
+T = TypeVar("T")
+
+
+def operator() -> str:
+    """Return who acts, as records and leases name it: user@machine."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+@dataclass(slots=True)
+class Contact:
+    """One host that answers; `call` speaks to its session."""
+
+    host: Host
+    transport: Transport
+    session: HostSession
+    redactor: Redactor = field(default_factory=lambda: Redactor(()))
+
+    def call(
+        self,
+        op: str,
+        server: Server,
+        args: Mapping[str, object] | None = None,
+        *,
+        on_event: Callable[[Mapping[str, object]], None] | None = None,
+        timeout_s: float | None = 60.0,
+        cancel: threading.Event | None = None,
+    ) -> Mapping[str, object]:
+        """Run one op of the host's session for a server; raises the SpecctlError that the host answered, with host set."""
+        whole = {
+            "server": server.name,
+            "dir": str(unit.server_dir(self.host, server.name)),
+            "manager": manager(self.host, server),
+            "port": server.port,
+            "bind": server.bind,
+            **(args or {}),
+        }
+        return self.session.call(op, whole, on_event=on_event, timeout_s=timeout_s, cancel=cancel)
+
+    def close(self) -> None:
+        """Hang up."""
+        self.session.close()
+        self.transport.close()
+
+
+def manager(host: Host, server: Server) -> Mapping[str, object]:
+    """Return how the host's session finds the server's service."""
+    if host.manager is ServiceManager.SYSTEMD:
+        unit_dir = os.environ.get("SPECCTL_UNIT_DIR", UNIT_DIR)
+        return {"kind": "systemd", "unit": unit.unit_name(server.name), "unit_dir": unit_dir}
+    here = host.via is Via.LOCAL and "/" not in host.python
+    python = sys.executable if here else host.python
+    return {
+        "kind": "supervisor",
+        "program": unit.program_name(server.name),
+        "root": str(host.state_dir),
+        "python": python,
+    }
+
+
+def contact(host: Host) -> Contact:
+    """Reach one host; raises ConnectError or UnsupportedError."""
+    transport = open_transport(host)
+    try:
+        session = HostSession(transport, python=host.python)
+    except BaseException:
+        transport.close()
+        raise
+    return Contact(host=host, transport=transport, session=session)
+
+
+def in_parallel(work: Callable[[T], object], items: Sequence[T]) -> None:
+    """Run the work for every item at once; what it raises is its own affair (it must catch), a bug is raised here."""
+    if not items:
+        return
+    with ThreadPoolExecutor(max_workers=min(PARALLEL_HOSTS, len(items)), thread_name_prefix="specctl-host") as pool:
+        for future in [pool.submit(work, item) for item in items]:
+            future.result()
+
+
+@contextlib.contextmanager
+def contacts(hosts: Sequence[Host]) -> Iterator[Mapping[str, Contact | SpecctlError]]:
+    """Reach all hosts at once; yields what came of each, by the host's name, and hangs up at the end."""
+    found: dict[str, Contact | SpecctlError] = {}
+
+    def reach(host: Host) -> None:
+        try:
+            found[host.name] = contact(host)
+        except SpecctlError as error:
+            error.host = error.host or host.name
+            found[host.name] = error
+
+    try:
+        in_parallel(reach, list({host.name: host for host in hosts}.values()))
+        yield found
+    finally:
+        in_parallel(lambda one: one.close(), [one for one in found.values() if isinstance(one, Contact)])
+
+
+def each(
+    selected: Sequence[tuple[Host, Server]], work: Callable[[Contact, Server], object]
+) -> Mapping[tuple[str, str], object]:
+    """Do the work on every selected server in parallel; returns what came of each, a SpecctlError where it failed."""
+    found: dict[tuple[str, str], object] = {}
+
+    def one(pair: tuple[Host, Server]) -> None:
+        host, server = pair
+        reached_one = reached[host.name]
+        try:
+            if isinstance(reached_one, SpecctlError):
+                raise reached_one
+            found[host.name, server.name] = work(reached_one, server)
+        except SpecctlError as error:
+            error.host = error.host or host.name
+            found[host.name, server.name] = error
+
+    with contacts([host for host, _ in selected]) as reached:
+        in_parallel(one, list(selected))
+    return {(host.name, server.name): found[host.name, server.name] for host, server in selected}

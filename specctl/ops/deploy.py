@@ -1,0 +1,237 @@
+"""Deploy, switch and roll back: plan every selected server first, then act on them, hosts in parallel, a canary before the rest."""
+
+from __future__ import annotations
+
+import secrets as random_source
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from specctl.adapters import records
+from specctl.adapters.templates import Templates
+from specctl.errors import PartialError, RemoteCommandError, SpecctlError, UsageError
+from specctl.fleet.types import Host, Server
+from specctl.ops import act as acts
+from specctl.ops.act import Care
+from specctl.ops.contact import Contact, contacts, in_parallel, operator
+from specctl.ops.lease import leased
+from specctl.ops.prepare import Prepared, gather, prepare
+from specctl.ops.reporter import Reporter
+from specctl.ops.turn import Aim, Turn
+from specctl.rollout.facts import ServerFacts
+from specctl.rollout.outcome import Outcome
+from specctl.rollout.record import Act, Record, Result
+
+RELEASES_KEPT = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked for, beside the servers: `algo` None takes each server's own."""
+
+    act: Act
+    algo: str | None = None
+    force: bool = False
+    canary: bool = False
+    steal: bool = False
+    care: Care = field(default_factory=Care)
+    reason: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Rollout:
+    """A planned rollout: what each selected server needs, and what already failed; `carry_out` may be called once."""
+
+    request: Request
+    prepared: tuple[Prepared, ...]
+    failed: tuple[Outcome, ...]
+    interrupted: threading.Event
+
+    @property
+    def plans(self) -> tuple[Prepared, ...]:
+        """Return the servers on which there is something to do."""
+        return tuple(one for one in self.prepared if one.plan.nothing is None)
+
+    def carry_out(self, reporter: Reporter) -> tuple[Outcome, ...]:
+        """Act on every planned server; returns an outcome for each selected one, in the order of selection."""
+        idle = self.idle()
+        todo = list(self.plans)
+        done: list[Outcome] = []
+        if self.request.canary and len(todo) > 1:
+            first = todo.pop(0)
+            done.append(self._one(first, reporter))
+            if not done[0].ok:
+                text = f"the canary on {first.plan.host} failed"
+                skipped = [Outcome(host=p.plan.host, server=p.plan.server, plan=p.plan, skipped=text) for p in todo]
+                return (*self.failed, *idle, *done, *skipped)
+        in_parallel(lambda item: done.append(self._one(item, reporter)), todo)
+        return (*self.failed, *idle, *done)
+
+    def idle(self) -> tuple[Outcome, ...]:
+        """Return the outcomes of the servers on which nothing is to be done."""
+        return tuple(
+            Outcome(host=p.plan.host, server=p.plan.server, plan=p.plan)
+            for p in self.prepared
+            if p.plan.nothing is not None
+        )
+
+    def planned(self) -> tuple[Outcome, ...]:
+        """Return the outcome of a dry run."""
+        return (*self.failed, *(Outcome(host=p.plan.host, server=p.plan.server, plan=p.plan) for p in self.prepared))
+
+    def _one(self, item: Prepared, reporter: Reporter) -> Outcome:
+        base = Outcome(host=item.plan.host, server=item.plan.server, plan=item.plan)
+        try:
+            ended = carry_out(item, self.request, reporter, self.interrupted)
+        except SpecctlError as error:
+            error.host = error.host or item.plan.host
+            reporter.final(item.plan.host, "failed", error.message)
+            return replace(base, error=error)
+        return replace(base, record=ended.record, error=ended.error)
+
+
+def blank_record(contact: Contact, server: Server, act: Act) -> Record:
+    """Return a record of an act that has begun."""
+    return Record(
+        act=act,
+        result=Result.STARTED,
+        server=server.name,
+        host=contact.host.name,
+        who=operator(),
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        specctl=version("specctl-fleet"),
+    )
+
+
+def keep_record(contact: Contact, server: Server, record: Record, reporter: Reporter) -> None:
+    """Write the record on the host and keep a copy here; a copy that cannot be kept is a warning."""
+    wire = contact.redactor.redact_value(record.as_wire())
+    assert isinstance(wire, Mapping)
+    warning = records.keep(wire)
+    if warning:
+        reporter.final(contact.host.name, "warning", warning)
+    contact.call("record.append", server, {"record": dict(wire)})
+
+
+def carry_out(item: Prepared, request: Request, reporter: Reporter, interrupted: threading.Event) -> acts.Ended:
+    """Do one planned act under the server's lease, and record how it ended."""
+    contact, server, plan = item.contact, item.server, item.plan
+    reason = request.reason or f"{request.act.value} {plan.algo}"
+    with leased(contact, server, reason, steal=request.steal) as token:
+        unchanged(item)
+        turn = Turn(
+            contact=contact,
+            server=server,
+            token=token,
+            reporter=reporter,
+            interrupted=interrupted,
+            facts=item.facts,
+        )
+        record = replace(blank_record(contact, server, request.act), previous=plan.running)
+        ended = acts.perform(turn, aim_of(item), previous_of(item.facts), record, request.care)
+        keep_record(contact, server, ended.record, reporter)
+        if ended.error is None:
+            contact.call("release.prune", server, {"keep": RELEASES_KEPT, "token": token})
+    return ended
+
+
+def unchanged(item: Prepared) -> None:
+    """Check, under the lease, that the host is still as it was when the plan was made; raise RemoteCommandError else."""
+    now = gather(item.contact, (item.server,)).servers[item.server.name]
+    before = item.facts
+    if (now.current, now.releases) != (before.current, before.releases):
+        raise RemoteCommandError(
+            "the server was changed by somebody else since the plan was made",
+            hint="run the command again for a new plan",
+        )
+
+
+def aim_of(item: Prepared) -> Aim:
+    """Return what the plan aims at."""
+    plan = item.plan
+    if not plan.writes or item.release is None:
+        return Aim(release=plan.release, algo=plan.algo, knobs=plan.knobs)
+    manifest = item.release.manifest(
+        salt=random_source.token_hex(16),
+        who=operator(),
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=version("specctl-fleet"),
+    )
+    return Aim(release=plan.release, algo=plan.algo, write=item.release, manifest=manifest, knobs=plan.knobs)
+
+
+def previous_of(facts: ServerFacts) -> Aim | None:
+    """Return what to go back to: what the host is set to start now; None on a first deploy."""
+    if facts.current is None:
+        return None
+    return Aim(release=facts.current.id, algo=facts.current.algo, knobs=facts.current.knobs())
+
+
+@contextmanager
+def rollout(
+    selected: Sequence[tuple[Host, Server]],
+    request: Request,
+    *,
+    templates: Templates,
+    make_ready: Callable[..., Prepared] = prepare,
+) -> Iterator[Rollout]:
+    """Reach the hosts, plan every selected server in parallel and yield the rollout; hangs up at the end.
+
+    A host that fails is an outcome of the rollout, never an end of it.
+    """
+    with contacts([host for host, _ in selected]) as reached:
+        prepared: dict[tuple[str, str], Prepared] = {}
+        failed: list[Outcome] = []
+
+        def plan_one(pair: tuple[Host, Server]) -> None:
+            host, server = pair
+            found = reached[host.name]
+            try:
+                if isinstance(found, SpecctlError):
+                    raise found
+                prepared[host.name, server.name] = make_ready(
+                    found, server, request.algo or server.algo, templates=templates, force=request.force
+                )
+            except SpecctlError as error:
+                error.host = error.host or host.name
+                failed.append(Outcome(host=host.name, server=server.name, error=error))
+
+        in_parallel(plan_one, list(selected))
+        ready = tuple(prepared[key] for pair in selected if (key := (pair[0].name, pair[1].name)) in prepared)
+        yield Rollout(request=request, prepared=ready, failed=tuple(failed), interrupted=threading.Event())
+
+
+def whole(outcomes: Sequence[Outcome]) -> SpecctlError | None:
+    """Return the error that a command over several servers ends with; None when all did what was asked."""
+    failures = [outcome for outcome in outcomes if not outcome.ok]
+    if not failures:
+        return None
+    if len(outcomes) == 1 and failures[0].error is not None:
+        return failures[0].error
+    names = ", ".join(outcome.host for outcome in failures)
+    return PartialError(
+        f"{len(failures)} of {len(outcomes)} servers failed: {names}",
+        hint="specctl status, then the same command again",
+    )
+
+
+def refuse_algo(selected: Sequence[tuple[Host, Server]], algo: str | None) -> None:
+    """Refuse an algo that no engine could know, before any host is reached."""
+    from specctl.algos import ALGOS
+
+    if algo is not None and algo not in ALGOS:
+        raise UsageError(f"there is no algo {algo}", hint=f"one of {', '.join(ALGOS)}")
+    if not selected:
+        raise UsageError("no server is selected", hint="specctl inventory list")
+
+
+def undo_hint(outcomes: Sequence[Outcome]) -> str | None:
+    """Say how to undo what was done, when something was."""
+    done = [o for o in outcomes if o.ok and o.record is not None and o.record.previous is not None]
+    if not done:
+        return None
+    hosts = " ".join(f"--host {name}" for name in dict.fromkeys(o.host for o in done))
+    return f"undo: specctl rollback {hosts}"

@@ -1,0 +1,114 @@
+"""What specctl asks an engine over HTTP, through the host's connection; keys go in headers, answers are an engine's words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from specctl.adapters import http
+from specctl.adapters.secrets import Secret, resolve_secret
+from specctl.errors import SpecctlError
+from specctl.fleet.types import Server
+from specctl.ops.contact import Contact
+
+SHORT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A status and a parsed JSON body (None: no JSON), or why there is neither."""
+
+    status: int | None
+    body: object = None
+    took_s: float = 0.0
+    failure: str | None = None
+
+    @property
+    def fields(self) -> Mapping[str, object]:
+        """Return the body's fields; empty when it is no object."""
+        return self.body if isinstance(self.body, Mapping) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineClient:
+    """One server's HTTP face, by the contact to its host."""
+
+    contact: Contact
+    server: Server
+    key: Secret | None = field(default=None, repr=False)
+    admin_key: Secret | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, contact: Contact, server: Server) -> EngineClient:
+        """Return a client with the server's keys, as far as they can be read here."""
+        return cls(contact, server, _key(server, "api_key"), _key(server, "admin_api_key"))
+
+    def get(self, path: str, *, timeout_s: float = SHORT_S, admin: bool = False) -> Reply:
+        """GET a path."""
+        return self._ask("GET", path, None, timeout_s, admin=admin)
+
+    def post(self, path: str, content: object, *, timeout_s: float, admin: bool = False) -> Reply:
+        """POST JSON to a path."""
+        return self._ask("POST", path, content, timeout_s, admin=admin)
+
+    def _ask(self, method: http.Method, path: str, content: object, timeout_s: float, *, admin: bool) -> Reply:
+        answer = http.request(
+            self.contact.transport,
+            self.server.port,
+            method,
+            path,
+            address=http.loopback_of(self.server.bind),
+            content=content,
+            key=(self.admin_key or self.key) if admin else self.key,
+            timeout_s=timeout_s,
+        )
+        if not isinstance(answer, http.Answer):
+            return Reply(status=None, failure=failure_text(answer))
+        try:
+            body = json.loads(answer.body) if answer.body else None
+        except ValueError:
+            body = None
+        return Reply(status=answer.status, body=body, took_s=answer.took_s)
+
+    def running_requests(self) -> int | None:
+        """Return running plus waiting requests over all ranks, from /v1/loads; None when the engine cannot say."""
+        rows = self.get("/v1/loads").fields.get("loads")
+        if not isinstance(rows, list) or not rows:
+            return None
+        total = 0
+        for row in rows:
+            counts = (
+                [row.get(name) for name in ("num_running_reqs", "num_waiting_reqs")]
+                if isinstance(row, Mapping)
+                else [None]
+            )
+            for count in counts:
+                if not isinstance(count, int):
+                    return None
+                total += count
+        return total
+
+
+def _key(server: Server, name: str) -> Secret | None:
+    """Return a key that the server refers to; None without one, or where it cannot be read (the engine then answers 401)."""
+    ref = server.secrets.get(name)
+    if ref is None:
+        return None
+    try:
+        return resolve_secret(ref)
+    except SpecctlError:
+        return None
+
+
+def failure_text(failure: http.Failure) -> str:
+    """Say in a few words why there was no whole answer."""
+    match failure:
+        case http.Refused():
+            return "refused"
+        case http.TimedOut(limit_s=limit):
+            return f"no answer within {limit:.0f} s"
+        case http.Cut(reason=reason):
+            return f"half an answer: {reason}"
+        case http.Garbled(reason=reason):
+            return f"no HTTP: {reason}"

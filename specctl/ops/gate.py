@@ -1,0 +1,290 @@
+"""Gate a start: feed the watcher's looks to the pure gate, run the smoke once it is ready, judge the proof.
+
+Used for a start that specctl ordered and, by `specctl health`, for a server that is running already.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+from specctl.algos import ALGOS
+from specctl.engines.types import AlgoProfile
+from specctl.errors import ConnectError, SpecctlError
+from specctl.fleet.types import Server
+from specctl.ops.contact import Contact
+from specctl.ops.engine_http import EngineClient
+from specctl.rollout import gate as folds
+from specctl.rollout import launch as launches
+from specctl.rollout import proof as proofs
+from specctl.rollout import smoke as smokes
+from specctl.rollout.gate_types import Failed, GateSpec, GateState, PastLoad, Ready
+from specctl.rollout.observation import Observation, UnitState
+from specctl.rollout.proof import Claimed, Proof, Proven, Refuted
+from specctl.rollout.smoke import SmokeResult
+from specctl.rollout.story import headline
+
+# Log lines of the smoke may reach the journal a little after its last answer.
+EVIDENCE_WAIT_S = 5.0
+SILENCE_S = 15.0
+LINES_KEPT = 20_000
+LINE_CHARACTERS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateEnd:
+    """How a gate ended: the load's state, and the smoke and proof where it came that far."""
+
+    state: GateState
+    smoke: SmokeResult | None = None
+    proof: Proof | None = None
+    lines: tuple[str, ...] = ()
+    interrupted: bool = False
+    proof_wanted: bool = True
+
+    @property
+    def healthy(self) -> bool:
+        """Claim that it is ready and, where a proof was wanted, that the algo is proven live."""
+        if self.interrupted or not isinstance(self.state.verdict, Ready):
+            return False
+        return isinstance(self.proof, Proven) or not self.proof_wanted
+
+    @property
+    def cause(self) -> str:
+        """Say in one clause why it is not healthy."""
+        if self.interrupted:
+            return "interrupted by the operator"
+        return verdict_text(self.state) if not isinstance(self.state.verdict, Ready) else proof_text(self.proof)
+
+
+def verdict_text(state: GateState) -> str:
+    """Say a verdict that is not Ready in one clause, for records and errors."""
+    match state.verdict:
+        case Failed(fatal=fatal, title=title):
+            return f"{fatal} {title}"
+        case _:
+            return " ".join(headline(state).split())
+
+
+def proof_text(proof: Proof | None) -> str:
+    """Say a proof in one clause."""
+    match proof:
+        case Proven(evidence=evidence):
+            return " · ".join(evidence)
+        case Claimed(missing=missing):
+            return f"claimed, not proven: {'; '.join(missing)}"
+        case Refuted(reasons=reasons):
+            return f"not what was asked for: {'; '.join(reasons)}"
+        case _:
+            return "no proof was made"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is to be gated: which algo with which knobs, since when, and how much of a proof is wanted."""
+
+    algo: AlgoProfile
+    knobs: Mapping[str, int]
+    started: UnitState
+    started_at_s: float
+    past_loads: tuple[PastLoad, ...] = ()
+    target_bytes: int | None = None
+    draft_bytes: int | None = None
+    prove: bool = True
+
+
+@dataclass(slots=True)
+class _Watch:
+    """The watcher's looks as they come, from a thread of its own; an error of the connection comes as the last item."""
+
+    contact: Contact
+    server: Server
+    started: UnitState
+    looks: queue.Queue[Observation | SpecctlError] = field(default_factory=queue.Queue)
+    done: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Watch until cancelled."""
+        args = {"invocation": self.started.invocation, "period_s": 0.2}
+        try:
+            self.contact.call(
+                "watch",
+                self.server,
+                args,
+                on_event=lambda event: self.looks.put(Observation.from_wire(event)),
+                timeout_s=None,
+                cancel=self.done,
+            )
+        except SpecctlError as error:
+            self.looks.put(error)
+
+    @contextmanager
+    def going(self) -> Iterator[None]:
+        """Run the watcher while the block lasts."""
+        thread = threading.Thread(target=self.run, name="specctl-watch", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.done.set()
+            thread.join(timeout=5.0)
+
+    def next(self, timeout_s: float) -> Observation | None:
+        """Return the next look, None when none came in time; raises the error that ended the watch."""
+        with suppress(queue.Empty):
+            found = self.looks.get(timeout=timeout_s)
+            if isinstance(found, SpecctlError):
+                raise found
+            return found
+        return None
+
+
+class Gate:
+    """One gate under way."""
+
+    def __init__(
+        self,
+        contact: Contact,
+        server: Server,
+        question: Question,
+        *,
+        show: Callable[[GateState], None],
+        interrupted: threading.Event,
+    ) -> None:
+        self.contact = contact
+        self.server = server
+        self.question = question
+        self.show = show
+        self.interrupted = interrupted
+        self.spec = self._spec()
+        self.state = folds.begin(self.spec)
+        self.lines: list[str] = []
+        self.watch = _Watch(contact, server, question.started)
+
+    def _spec(self) -> GateSpec:
+        asked, limits = self.question, self.server.limits
+        return GateSpec(
+            grammar=launches.engines()[self.server.profile.engine].log,
+            started_at_s=asked.started_at_s,
+            load_s=limits.load_s,
+            stall_s=limits.stall_s,
+            invocation=asked.started.invocation,
+            restarts=asked.started.restarts,
+            port=self.server.port,
+            has_draft=asked.algo.draft is not None,
+            target_bytes=asked.target_bytes,
+            draft_bytes=asked.draft_bytes,
+            past_loads=asked.past_loads,
+        )
+
+    def run(self) -> GateEnd:
+        """Watch to a verdict; once ready, smoke and prove."""
+        with self.watch.going():
+            self._load()
+            ready = isinstance(self.state.verdict, Ready)
+            if not ready or self.interrupted.is_set():
+                return self._end()
+            return self._smoke()
+
+    def _end(self, smoke: SmokeResult | None = None, proof: Proof | None = None) -> GateEnd:
+        return GateEnd(
+            state=self.state,
+            smoke=smoke,
+            proof=proof,
+            lines=tuple(self.lines),
+            interrupted=self.interrupted.is_set(),
+            proof_wanted=self.question.prove,
+        )
+
+    def _take(self, look: Observation) -> None:
+        """Fold one look in, and keep its lines for the proof."""
+        kept = [line[:LINE_CHARACTERS] for line in look.lines]
+        self.lines.extend(kept)
+        del self.lines[:-LINES_KEPT]
+        self.state = folds.advance(self.spec, self.state, look)
+        self.show(self.state)
+
+    def _load(self) -> None:
+        """Look until there is a verdict; a host that says nothing for long is lost."""
+        heard = time.monotonic()
+        while not self.state.is_final and not self.interrupted.is_set():
+            look = self.watch.next(0.2)
+            if look is not None:
+                heard = time.monotonic()
+                self._take(look)
+            elif time.monotonic() - heard > SILENCE_S:
+                self.state = folds.conclude(self.spec, self.state)
+                if not self.state.is_final:
+                    raise ConnectError(
+                        f"the host said nothing for {SILENCE_S:.0f} s during the load",
+                        hint=f"specctl status --host {self.contact.host.name}",
+                        host=self.contact.host.name,
+                    )
+
+    def _smoke(self) -> GateEnd:
+        """Generate for real while the watcher goes on, then judge, waiting a little for log lines that are on their way."""
+        begun = len(self.lines)
+        answers: list[SmokeResult] = []
+        client = EngineClient.of(self.contact, self.server)
+        work = threading.Thread(
+            target=lambda: answers.append(self._generate(client)), daemon=True, name="specctl-smoke"
+        )
+        work.start()
+        changed: str | None = None
+        while work.is_alive():
+            changed = changed or self._listen(0.1)
+            work.join(timeout=0.01)
+        smoke = answers[0] if answers else SmokeResult(failures=("the smoke did not end",), text_ok=False)
+        info = client.get("/server_info", timeout_s=10.0, admin=True).fields or None
+        deadline = time.monotonic() + EVIDENCE_WAIT_S
+        while True:
+            changed = changed or self._listen(0.1)
+            proof = self._judge(begun, smoke, info)
+            if changed:
+                proof = Refuted(reasons=(changed,))
+            if not isinstance(proof, Claimed) or time.monotonic() > deadline:
+                return self._end(smoke, proof)
+
+    def _listen(self, timeout_s: float) -> str | None:
+        """Take in one look after the load was over; say so when the server has died meanwhile."""
+        look = self.watch.next(timeout_s)
+        if look is None:
+            return None
+        self.lines.extend(line[:LINE_CHARACTERS] for line in look.lines)
+        pinned = self.question.started
+        unit = look.unit
+        if unit.active not in (None, "active", "activating", "reloading"):
+            return f"the server died during the smoke (exit status {unit.exit_status})"
+        if pinned.invocation and unit.invocation and unit.invocation != pinned.invocation:
+            return "the server was restarted during the smoke"
+        return None
+
+    def _generate(self, client: EngineClient) -> SmokeResult:
+        """Send the smoke's requests one after the other until there are enough verify steps."""
+        algo = ALGOS[self.question.algo.algo]
+        result = SmokeResult()
+        deadline = time.monotonic() + self.server.limits.smoke_s
+        for request in smokes.plan(algo.max_drafts(self.question.knobs)):
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or self.watch.done.is_set():
+                return replace(result, failures=(*result.failures, "the smoke's time is over"))
+            reply = client.post("/generate", request.body(), timeout_s=left_s)
+            result = smokes.fold(result, request, status=reply.status, body=reply.body, took_s=reply.took_s)
+            if result.enough or result.failures:
+                break
+        return result
+
+    def _judge(self, begun: int, smoke: SmokeResult, info: Mapping[str, object] | None) -> Proof:
+        return proofs.judge(
+            self.question.algo,
+            self.question.knobs,
+            self.lines,
+            self.lines[begun:],
+            smoke,
+            info,
+            tree_line=self.server.profile.tree_line,
+        )

@@ -1,0 +1,166 @@
+"""Look without touching: status, history, health of what is running, logs, a prompt; and a command of the operator's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from specctl.errors import ConnectError, NoHealthyReleaseError, RemoteCommandError, SpecctlError, UnhealthyError
+from specctl.fleet.types import Host, Server
+from specctl.ops.contact import Contact, contacts, each
+from specctl.ops.engine_http import EngineClient
+from specctl.ops.gate import Gate, GateEnd, Question
+from specctl.ops.reporter import Reporter
+from specctl.ops.stored import current_of, reach
+from specctl.rollout.facts import ServerFacts
+from specctl.rollout.launch import algo_profile
+from specctl.rollout.observation import Port
+from specctl.rollout.status import EngineAnswers, Row, row
+
+Pair = tuple[Host, Server]
+
+
+def _answers(contact: Contact, server: Server, facts: ServerFacts) -> EngineAnswers:
+    if facts.port is not Port.OWN:
+        return EngineAnswers()
+    client = EngineClient.of(contact, server)
+    ready = client.get("/ready").status
+    return EngineAnswers.from_loads(ready, client.get("/v1/loads").fields)
+
+
+def status(selected: Sequence[Pair]) -> tuple[Row, ...]:
+    """Return a row for every selected server; a host that cannot be reached is a row with its reason."""
+
+    def one(contact: Contact, server: Server) -> Row:
+        facts = reach(contact, server).servers[server.name]
+        return row(contact.host.name, facts, _answers(contact, server, facts))
+
+    rows = []
+    for (host, server), found in each(selected, one).items():
+        if isinstance(found, Row):
+            rows.append(found)
+        elif isinstance(found, SpecctlError):
+            state = "unreachable" if isinstance(found, ConnectError) else "unknown"
+            rows.append(Row(host=host, server=server, state=state, note=found.message))
+    return tuple(rows)
+
+
+def history(selected: Sequence[Pair], limit: int) -> Mapping[tuple[str, str], object]:
+    """Return the host's records of every selected server, oldest first; a SpecctlError where they cannot be read."""
+
+    def one(contact: Contact, server: Server) -> object:
+        answer = contact.call("record.read", server, {"limit": limit})
+        records = answer.get("records")
+        return tuple(record for record in records if isinstance(record, Mapping)) if isinstance(records, list) else ()
+
+    return each(selected, one)
+
+
+def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, str], GateEnd | SpecctlError]:
+    """Run the gate, smoke and proof on what is running; changes nothing."""
+
+    def one(contact: Contact, server: Server) -> GateEnd:
+        facts = reach(contact, server).servers[server.name]
+        current = current_of(contact, facts)
+        if facts.unit.active != "active":
+            raise NoHealthyReleaseError(
+                f"server {server.name} is not running ({facts.unit.active or 'state unknown'})",
+                hint=f"specctl start --host {contact.host.name}",
+            )
+        question = Question(
+            algo=algo_profile(server, current.algo),
+            knobs=current.knobs(),
+            started=facts.unit,
+            started_at_s=facts.now_s or 0.0,
+            past_loads=facts.past_loads(current.algo),
+        )
+        gate = Gate(
+            contact,
+            server,
+            question,
+            show=lambda state: reporter.gate(contact.host.name, state),
+            interrupted=threading.Event(),
+        )
+        return gate.run()
+
+    found = each(selected, one)
+    return {key: value for key, value in found.items() if isinstance(value, (GateEnd, SpecctlError))}
+
+
+def judged(end: GateEnd, host: str) -> SpecctlError | None:
+    """Return the error that an unhealthy server ends `specctl health` with."""
+    if end.healthy:
+        return None
+    return UnhealthyError(end.cause, hint=f"specctl logs --host {host}", host=host)
+
+
+def logs(
+    pair: Pair, *, lines: int, follow: bool, release: str | None, show: Callable[[str], None], done: threading.Event
+) -> None:
+    """Show a server's log, of all starts or of one release's last start; secrets are blotted out."""
+    host, server = pair
+
+    def one(contact: Contact, _server: Server) -> None:
+        reach(contact, server)
+
+        def take(event: Mapping[str, object]) -> None:
+            found = event.get("lines")
+            for line in found if isinstance(found, list) else []:
+                show(contact.redactor.redact(str(line)))
+
+        invocation = invocation_of(contact, server, release) if release else None
+        args = {"lines": lines, "follow": follow, "invocation": invocation}
+        contact.call("logs", server, args, on_event=take, timeout_s=None if follow else 60.0, cancel=done)
+
+    for found in each([(host, server)], one).values():
+        if isinstance(found, SpecctlError):
+            raise found
+
+
+def invocation_of(contact: Contact, server: Server, release: str) -> str:
+    """Return the newest start of a release by the host's records; raises RemoteCommandError when there is none."""
+    records = contact.call("record.read", server, {"limit": 200}).get("records")
+    for record in reversed(records if isinstance(records, list) else []):
+        if (
+            isinstance(record, Mapping)
+            and record.get("release") == release
+            and isinstance(record.get("invocation"), str)
+        ):
+            return str(record["invocation"])
+    raise RemoteCommandError(
+        f"no start of release {release} is on record",
+        hint=f"specctl history --host {contact.host.name}",
+        host=contact.host.name,
+    )
+
+
+def ask(pair: Pair, prompt: str, *, tokens: int, temperature: float) -> Mapping[str, object]:
+    """Send one prompt to a server and return the engine's answer; raises RemoteCommandError when there is none."""
+    content = {"text": prompt, "sampling_params": {"max_new_tokens": tokens, "temperature": temperature}}
+
+    def one(contact: Contact, server: Server) -> Mapping[str, object]:
+        reply = EngineClient.of(contact, server).post("/generate", content, timeout_s=600.0)
+        if reply.status != 200:
+            said = reply.failure or f"status {reply.status}"
+            raise RemoteCommandError(
+                f"the engine gave no answer: {said}", hint=f"specctl status --host {contact.host.name}"
+            )
+        return reply.fields
+
+    found = next(iter(each([pair], one).values()))
+    if isinstance(found, SpecctlError):
+        raise found
+    assert isinstance(found, Mapping)
+    return found
+
+
+def execute(pair: Pair, argv: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Run a command of the operator's on the host; yields ("out"|"err", bytes) and last ("status", its number as text)."""
+    from specctl.ops.execute import run_there
+
+    host, _ = pair
+    with contacts([host]) as reached:
+        found = reached[host.name]
+        if isinstance(found, SpecctlError):
+            raise found
+        yield from run_there(found.transport, argv)

@@ -1,0 +1,15 @@
+"""Small pieces of text that views share: ages, and what is unknown."""
+
+from __future__ import annotations
+
+UNKNOWN = "—"
+
+
+def age(seconds: float | None) -> str:
+    """Return an age in the largest unit that keeps two figures: 4 s, 12 min, 3 h, 5 d."""
+    if seconds is None:
+        return UNKNOWN
+    for limit, size, unit in ((90, 1, "s"), (5400, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
