@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import yaml
 
@@ -16,6 +17,13 @@ from specctl.fleet.suggest import nearest
 
 DEEPEST = 32  # The schema itself needs eight levels.
 MOST_NODES = 100_000  # A thousand hosts with all their settings; aliases count as what they stand for.
+
+
+class _Mark(Protocol):
+    """What libyaml's and PyYAML's own marks have in common."""
+
+    line: int
+    column: int
 
 
 class Unreadable(Exception):  # noqa: N818  # the adapter turns it into a Problem
@@ -57,8 +65,8 @@ class _Open:
         return _Measured(node=node, size=size, depth=depth)
 
 
-def _place(mark: yaml.Mark) -> Place:
-    return Place(line=mark.line + 1, column=mark.column + 1)
+def _place(mark: _Mark | None) -> Place:
+    return Place(line=1, column=1) if mark is None else Place(line=mark.line + 1, column=mark.column + 1)
 
 
 class _Builder:
@@ -82,7 +90,7 @@ class _Builder:
 
     def _node(self, event: yaml.NodeEvent, place: Place) -> None:
         if isinstance(event, yaml.AliasEvent):
-            self._add(self._aliased(event.anchor, place), None, place)
+            self._add(self._aliased(event.anchor or "", place), None, place)
             return
         if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
             raise Unreadable(f"holds the tag {shorten(event.tag)}: tags are not read (text goes in quotes)", place)
@@ -102,7 +110,8 @@ class _Builder:
         known = self._anchors.get(name)
         if known is None:
             near = nearest(name, self._anchors)
-            raise Unreadable(f"has an alias *{shorten(name)} without its anchor" + (f" (did you mean *{near}?)" if near else ""), place)
+            guess = f" (did you mean *{near}?)" if near else ""
+            raise Unreadable(f"has an alias *{shorten(name)} without its anchor{guess}", place)
         if len(self._open) + known.depth > DEEPEST:
             raise Unreadable(f"is nested over {DEEPEST} levels deep by the alias *{shorten(name)}", place)
         self._total += known.size

@@ -1,4 +1,4 @@
-"""Build the values of fleet/types.py from merged leaves; what it reads has been checked, so a wrong kind here is a fault of ours."""
+"""Build the values of fleet/types.py from merged leaves; all has been checked, so a wrong kind is a fault of ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specctl.fleet.declared import Entry, Inventory
 from specctl.fleet.layers import Leaf, Leaves
 from specctl.fleet.merge import REFERENCE_KEYS, MergedHost, Placement
 from specctl.fleet.profiles import flag_value
-from specctl.fleet.schema import HardwareSection, ModelSection
+from specctl.fleet.schema import HardwareSection, ModelSection, Section
 from specctl.fleet.types import (
     Hardware,
     Host,
@@ -30,22 +30,27 @@ from specctl.fleet.types import (
 
 def host(inventory: Inventory, merged: MergedHost) -> Host:
     """Build a host with its servers."""
-    leaves = merged.leaves
+    leaves, section = merged.leaves, merged.section
     return Host(
         name=merged.entry.name,
-        via=Via(_text(leaves, "connect", "via") or Via.SSH.value),
+        via=Via(str(leaves["connect", "via"].value)),
         address=_text(leaves, "connect", "address"),
         user=_text(leaves, "connect", "user"),
         port=_whole(leaves, "connect", "port"),
         identity_file=_text(leaves, "connect", "identity_file"),
-        sudo=_claim(leaves, "connect", "sudo", default=False),
-        python=_text(leaves, "python") or "python3",
-        manager=ServiceManager(_text(leaves, "service_manager") or ServiceManager.SYSTEMD.value),
-        state_dir=PurePosixPath(_text(leaves, "state_dir") or "/var/lib/specctl"),
+        sudo=leaves["connect", "sudo"].value is True,
+        python=str(leaves["python",].value),
+        manager=ServiceManager(str(leaves["service_manager",].value)),
+        state_dir=PurePosixPath(str(leaves["state_dir",].value)),
         groups=merged.groups,
         hardware=None if merged.hardware is None else hardware(merged.hardware),
-        servers=tuple(server(inventory, placement, placement.profile) for placement in merged.placements if placement.profile),
-        provenance=_provenance(leaves),
+        servers=tuple(
+            server(inventory, placement, placement.profile) for placement in merged.placements if placement.profile
+        ),
+        provenance=_provenance(leaves)
+        | {
+            key: _reference_origin(merged.entry, key, "host") for key in ("hardware", "groups") if getattr(section, key)
+        },
     )
 
 
@@ -54,14 +59,14 @@ def server(inventory: Inventory, placement: Placement, profile: EngineProfile) -
     leaves, section = placement.leaves, placement.section
     port = _whole(leaves, "port")
     assert port is not None, "a server without a port has been refused"
-    own = {key: placement.server for key in REFERENCE_KEYS if getattr(section, key) is not None}
+    own = [key for key in REFERENCE_KEYS if getattr(section, key) is not None]
     return Server(
         name=placement.server.name,
         profile=profile,
         target=model(inventory.models[section.target]),
         draft=None if section.draft is None else model(inventory.models[section.draft]),
         port=port,
-        bind=_text(leaves, "bind") or "127.0.0.1",
+        bind=str(leaves["bind",].value),
         algo=placement.algo,
         python=_interpreter(leaves),
         tp=_whole(leaves, "tp"),
@@ -77,7 +82,7 @@ def server(inventory: Inventory, placement: Placement, profile: EngineProfile) -
         unit=_unit(leaves),
         waivers=tuple(Waiver(rule=path[1], reason=str(leaf.value)) for path, leaf in _below(leaves, "waivers").items()),
         provenance=_provenance({path: leaf for path, leaf in leaves.items() if path[0] not in REFERENCE_KEYS})
-        | {key: _reference_origin(entry, key) for key, entry in own.items()},
+        | {key: _reference_origin(placement.server, key, "server") for key in own},
     )
 
 
@@ -109,11 +114,11 @@ def hardware(entry: Entry[HardwareSection]) -> Hardware:
     )
 
 
-def _reference_origin(entry: Entry[object], key: str) -> Origin:  # type: ignore[type-var]  # any section will do
+def _reference_origin(entry: Entry[Section], key: str, kind: str) -> Origin:
     spot = entry.document.spots.get((*entry.path, key))
     place = spot.key if spot else None
     return Origin(
-        layer=f"server:{entry.name}",
+        layer=f"{kind}:{entry.name}",
         file=entry.document.file,
         line=place.line if place else None,
         column=place.column if place else None,
@@ -160,7 +165,11 @@ def _limits(leaves: Leaves) -> Limits:
         return units.seconds(value) if isinstance(value, str) else float(str(value))
 
     return Limits(
-        load_s=limit("load"), drain_s=limit("drain"), stop_s=limit("stop"), stall_s=limit("stall"), smoke_s=limit("smoke")
+        load_s=limit("load"),
+        drain_s=limit("drain"),
+        stop_s=limit("stop"),
+        stall_s=limit("stall"),
+        smoke_s=limit("smoke"),
     )
 
 
@@ -173,7 +182,7 @@ def _unit(leaves: Leaves) -> UnitSettings:
     return UnitSettings(
         user=_text(leaves, "unit", "user"),
         memory_max=None if memory is None else str(units.size_bytes(memory)),
-        restart=_claim(leaves, "unit", "restart", default=True),
+        restart=leaves["unit", "restart"].value is True,
         extra=tuple(extra),
     )
 
@@ -193,8 +202,3 @@ def _whole(leaves: Leaves, *path: str) -> int | None:
         return None
     assert isinstance(leaf.value, int), f"{'.'.join(path)} is no whole number"
     return leaf.value
-
-
-def _claim(leaves: Leaves, *path: str, default: bool) -> bool:
-    leaf = leaves.get(path)
-    return default if leaf is None else leaf.value is True

@@ -1,4 +1,4 @@
-"""What all files together declare, by name: one Inventory out of several documents; a name in two places is a problem that names both."""
+"""What all files together declare, by name: one Inventory of several documents; a name in two places is a problem."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from specctl.fleet.schema import (
 )
 
 S = TypeVar("S", bound=Section)
+S_co = TypeVar("S_co", bound=Section, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry(Generic[S]):
+class Entry(Generic[S_co]):
     """One named section and the document that it stands in; `section` is None where the schema refused it."""
 
     name: str
     document: Document
     path: KeyPath
-    section: S | None
+    section: S_co | None
 
     def problem(self, message: str, *below: str | int, suggestion: str | None = None, at_key: bool = False) -> Problem:
         """Make a problem of this entry, or of a path below it."""
@@ -65,7 +66,9 @@ class _Collector:
             declared = document.data.get(key)
             sections: Mapping[str, object] = getattr(file, key) or {}
             for name, raw in declared.items() if isinstance(declared, dict) else ():
-                entry = Entry(name=name, document=document, path=(key, name), section=_section(kind, sections, name, raw))
+                entry = Entry(
+                    name=name, document=document, path=(key, name), section=_section(kind, sections, name, raw)
+                )
                 if name in found:
                     self.problems.append(_taken(entry, found[name].document))
                 else:

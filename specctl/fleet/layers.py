@@ -1,15 +1,14 @@
 """Lay the parts of a launch over one another: built in, defaults, hardware, server, groups, host, command line.
 
-A later layer wins; mappings (options, env, knobs, …) merge by key; null takes an inherited value away. Every leaf keeps where it came
-from, and what is built in cannot be taken away. Nothing is judged here.
+A later layer wins; mappings (options, env, knobs, …) merge by key; null takes an inherited value away. Every leaf keeps where it
+came from, and what is built in cannot be taken away. Nothing is judged here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from specctl.engines.types import FlagValue
 from specctl.errors import Problem
 from specctl.fleet.positions import Document, KeyPath, dotted
 from specctl.fleet.schema import Section
@@ -41,7 +40,9 @@ class Leaf:
         if self.document is not None:
             return self.document.problem(self.at, message, suggestion=suggestion, at_key=at_key)
         path = dotted(self.at)
-        return Problem(file=self.origin.layer, line=None, column=None, path=path, message=message, suggestion=suggestion)
+        return Problem(
+            file=self.origin.layer, line=None, column=None, path=path, message=message, suggestion=suggestion
+        )
 
 
 Leaves = Mapping[LeafPath, Leaf]
@@ -55,19 +56,6 @@ class Layer:
     section: Mapping[str, object]
     document: Document | None = None
     path: KeyPath = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overrides:
-    """What the command line says over the inventory; `knobs` are those of the algo that results."""
-
-    algo: str | None = None
-    knobs: Mapping[str, int] = field(default_factory=dict)
-    options: Mapping[str, FlagValue] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.algo or self.knobs or self.options or self.env)
 
 
 def built_in_leaves() -> Leaves:
@@ -86,11 +74,23 @@ def built_in_leaves() -> Leaves:
     return {path: Leaf(value=value, origin=BUILT_IN, at=path) for path, value in values.items()}
 
 
+def built_in_host_leaves() -> Leaves:
+    """Return what holds for a host that no layer speaks of."""
+    values: Mapping[LeafPath, object] = {
+        ("connect", "via"): "ssh",
+        ("connect", "sudo"): False,
+        ("service_manager",): "systemd",
+        ("state_dir",): "/var/lib/specctl",
+        ("python",): "python3",
+    }
+    return {path: Leaf(value=value, origin=BUILT_IN, at=path) for path, value in values.items()}
+
+
 def section_layer(name: str, section: Section | None, document: Document, path: KeyPath) -> Layer | None:
     """Make a layer of a section; None where there is none."""
     if section is None:
         return None
-    return Layer(name=name, section=section.model_dump(exclude_unset=True), document=document, path=path)
+    return Layer(name=name, section=section.said(), document=document, path=path)
 
 
 def lay(base: Leaves, layers: Sequence[Layer | None]) -> dict[LeafPath, Leaf]:

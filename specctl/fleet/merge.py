@@ -1,4 +1,4 @@
-"""Merge what all layers say of each host and of each server on it: leaves with origins, before they become values of fleet/types.py."""
+"""Merge what all layers say of each host and each server on it: leaves with origins, not yet values of fleet/types.py."""
 
 from __future__ import annotations
 
@@ -64,14 +64,18 @@ class MergedHost:
 def hosts(inventory: Inventory, profiles: Profiles) -> tuple[MergedHost, ...]:
     """Merge every host whose section can be read, in file order."""
     return tuple(
-        _host(inventory, profiles, entry, entry.section) for entry in inventory.hosts.values() if entry.section is not None
+        _host(inventory, profiles, entry, entry.section)
+        for entry in inventory.hosts.values()
+        if entry.section is not None
     )
 
 
 def groups_of(inventory: Inventory, name: str, section: HostSection) -> tuple[str, ...]:
     """Return a host's groups: those it names, in its order, then those that name it, in file order."""
     own = [group for group in section.groups or () if group in inventory.groups]
-    naming = [group for group, entry in inventory.groups.items() if entry.section and name in (entry.section.hosts or ())]
+    naming = [
+        group for group, entry in inventory.groups.items() if entry.section and name in (entry.section.hosts or ())
+    ]
     return tuple(dict.fromkeys((*own, *naming)))
 
 
@@ -90,7 +94,7 @@ def _host(inventory: Inventory, profiles: Profiles, entry: Entry[HostSection], s
         section=section,
         groups=names,
         hardware=hardware,
-        leaves=layers.lay({}, shared),
+        leaves=layers.lay(layers.built_in_host_leaves(), shared),
         placements=tuple(
             _placement(inventory, profiles, entry, groups, hardware, server, server.section)
             for server in servers
@@ -134,7 +138,6 @@ def _launch_layer(name: str, entry: Entry[SharedSection] | Entry[HardwareSection
 def _host_layer(name: str, entry: Entry[SharedSection] | None) -> Layer | None:
     if entry is None or entry.section is None:
         return None
-    dumped = entry.section.model_dump(exclude_unset=True)
+    dumped = entry.section.said()
     kept = {key: dumped[key] for key in HOST_KEYS if key in dumped}
     return Layer(name=name, section=kept, document=entry.document, path=entry.path)
-

@@ -19,12 +19,23 @@ Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 MOST_DIGITS = 18  # Whole numbers that every reader of YAML and JSON keeps exactly fit easily.
 
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
-_BOOLEANS: Mapping[str, bool] = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_OLD_BOOLEANS = frozenset(form(word) for word in ("yes", "no", "on", "off") for form in (str.lower, str.title, str.upper))
+_BOOLEANS: Mapping[str, bool] = {
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
+_OLD_BOOLEANS = frozenset(
+    form(word) for word in ("yes", "no", "on", "off") for form in (str.lower, str.title, str.upper)
+)
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_ODD_NUMBER = re.compile(r"[-+]?(0[0-9]+|0x[0-9a-fA-F_]+|0o[0-7]+|0b[01_]+|[0-9][0-9_]*_[0-9_]*|[1-9][0-9_]*(:[0-5]?[0-9])+)")
+_ODD_NUMBER = re.compile(
+    r"[-+]?(0[0-9]+|0x[0-9a-fA-F_]+|0o[0-7]+|0b[01_]+|[0-9][0-9_]*_[0-9_]*|[1-9][0-9_]*(:[0-5]?[0-9])+)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +94,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One file as plain values, with the spot of each by its path; `faulty` are the paths of values that could not be
-    read and stand as None."""
+    """One file as plain values, with the spot of each by its path; what could not be read stands as None and in `faulty`."""
 
     file: str
     data: dict[str, Plain] = field(default_factory=dict)
@@ -123,7 +133,7 @@ def shorten(text: str, most: int = 48) -> str:
     return clean if len(clean) <= most else clean[: most - 1] + "…"
 
 
-def scalar_value(scalar: Scalar) -> None | bool | int | float | str:
+def scalar_value(scalar: Scalar) -> bool | int | float | str | None:
     """Read a scalar; raise ValueError in words where a plain one has no single meaning."""
     text = scalar.source
     if not scalar.plain:
@@ -133,9 +143,13 @@ def scalar_value(scalar: Scalar) -> None | bool | int | float | str:
     if text in _BOOLEANS:
         return _BOOLEANS[text]
     if text in _OLD_BOOLEANS:
-        raise ValueError(f'{text} is a boolean to some readers of YAML and text to others: write true or false, or "{text}"')
+        raise ValueError(
+            f'{text} is a boolean to some readers of YAML and text to others: write true or false, or "{text}"'
+        )
     if _ODD_NUMBER.fullmatch(text):
-        raise ValueError(f'{shorten(text)} is read as different numbers by different readers: write it plainly, or "in quotes"')
+        raise ValueError(
+            f'{shorten(text)} is read as different numbers by different readers: write it plainly, or "in quotes"'
+        )
     if _NOT_FINITE.fullmatch(text):
         raise ValueError(f"{text} is not a finite number")
     if _INTEGER.fullmatch(text):
@@ -188,7 +202,9 @@ class _Reader:
         values: list[Plain] = []
         for index, child in enumerate(node.items):
             at = (*path, index)
-            self.spots[at] = Spot(key=child.place, value=child.place, source=child.source if isinstance(child, Scalar) else None)
+            self.spots[at] = Spot(
+                key=child.place, value=child.place, source=child.source if isinstance(child, Scalar) else None
+            )
             values.append(self.value(child, at))
         return values
 
@@ -199,10 +215,16 @@ class _Reader:
             if not isinstance(key, Scalar):
                 self.refuse(key.place, path, "a key must be text, not a list or a mapping")
             elif key.plain and key.source == "<<":
-                self.refuse(key.place, (*path, "<<"), "merge keys are not read: put what is shared into defaults, hardware or a group")
+                self.refuse(
+                    key.place,
+                    (*path, "<<"),
+                    "merge keys are not read: defaults, hardware and groups are for what is shared",
+                )
             elif key.source in first:
                 place = first[key.source]
-                self.refuse(key.place, path, f"duplicate key {shorten(key.source)}: it stands in line {place.line} already")
+                self.refuse(
+                    key.place, path, f"duplicate key {shorten(key.source)}: it stands in line {place.line} already"
+                )
             else:
                 first[key.source] = key.place
                 yield key.source, key.place, child

@@ -12,7 +12,7 @@ from specctl.engines.types import AlgoProfile, EngineProfile, Evidence, Evidence
 from specctl.errors import InventoryError, Problem
 from specctl.fleet.declared import Entry
 from specctl.fleet.positions import Node, read
-from specctl.fleet.schema import AlgoSection, EvidenceSection, ProfileSection
+from specctl.fleet.schema import AlgoSection, EvidenceSection, ProfileSection, profile_section
 from specctl.fleet.suggest import listed, nearest
 from specctl.fleet.validate import validate
 
@@ -115,7 +115,9 @@ class Profiles:
         document = read(label, root)
         file, problems = validate(document)
         if document.problems or problems:
-            raise InventoryError((*document.problems, *problems), hint="a built-in profile is damaged: install specctl again")
+            raise InventoryError(
+                (*document.problems, *problems), hint="a built-in profile is damaged: install specctl again"
+            )
         section = (file.engine_profiles or {}).get(name)
         return Entry(name=name, document=document, path=("engine_profiles", name), section=section)
 
@@ -124,15 +126,21 @@ def _check_section(entry: Entry[ProfileSection], section: ProfileSection) -> Ite
     """Yield what is wrong with what one profile itself says."""
     if section.engine is not None and section.engine not in ENGINE_NAMES:
         near = nearest(section.engine, ENGINE_NAMES)
-        yield entry.problem(f"there is no engine {section.engine} (there is {listed(ENGINE_NAMES)})", "engine", suggestion=near)
+        yield entry.problem(
+            f"there is no engine {section.engine} (there is {listed(ENGINE_NAMES)})", "engine", suggestion=near
+        )
     for word in section.flags or {}:
         if word not in WORDS:
             near = nearest(word, WORDS)
-            yield entry.problem(f"unknown word {word} (known: {listed(WORDS)})", "flags", word, suggestion=near, at_key=True)
+            yield entry.problem(
+                f"unknown word {word} (known: {listed(WORDS)})", "flags", word, suggestion=near, at_key=True
+            )
     for name, algo in (section.algos or {}).items():
         if name not in ALGOS:
             near = nearest(name, ALGOS)
-            yield entry.problem(f"there is no algo {name} (there is {listed(ALGOS)})", "algos", name, suggestion=near, at_key=True)
+            yield entry.problem(
+                f"there is no algo {name} (there is {listed(ALGOS)})", "algos", name, suggestion=near, at_key=True
+            )
         elif algo is not None:
             yield from _check_algo(entry, name, algo)
     yield from _check_spelling(entry, section)
@@ -153,13 +161,17 @@ def _check_algo(entry: Entry[ProfileSection], name: str, algo: AlgoSection) -> I
 
 def _check_spelling(entry: Entry[ProfileSection], section: ProfileSection) -> Iterator[Problem]:
     """Yield flags that do not look like one."""
-    spelled: list[tuple[tuple[str, ...], str]] = [(("flags", word), flag) for word, flag in (section.flags or {}).items() if flag]
+    spelled: list[tuple[tuple[str, ...], str]] = [
+        (("flags", word), flag) for word, flag in (section.flags or {}).items() if flag
+    ]
     spelled += [(("aliases", other), other) for other in section.aliases or {}]
     for name, algo in (section.algos or {}).items():
         if algo is None:
             continue
         spelled += [(("algos", name, "knobs", knob), flag) for knob, flag in (algo.knobs or {}).items() if flag]
-        spelled += [(("algos", name, key, flag), flag) for key in ("select", "implies") for flag in getattr(algo, key) or {}]
+        spelled += [
+            (("algos", name, key, flag), flag) for key in ("select", "implies") for flag in getattr(algo, key) or {}
+        ]
         spelled += [(("algos", name, "draft"), algo.draft)] if algo.draft else []
     for path, flag in spelled:
         if not flag.startswith("-"):
@@ -177,8 +189,8 @@ def _check_whole(entry: Entry[ProfileSection], whole: ProfileSection) -> Iterato
 def _merged(chain: Sequence[ProfileSection]) -> ProfileSection:
     whole: Mapping[str, object] = {}
     for section in chain:
-        whole = _over(whole, section.model_dump(exclude_unset=True))
-    return ProfileSection.model_validate(whole)
+        whole = _over(whole, section.said())
+    return profile_section(whole)
 
 
 def _over(base: Mapping[str, object], upper: Mapping[str, object]) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Turn readings into the Fleet that every other part of specctl reads; the command line is the last layer of selected servers alone."""
+"""Turn readings into the Fleet that all of specctl reads; the command line is the last layer, of selected servers alone."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from specctl.errors import InventoryError
-from specctl.fleet import build, check, override
-from specctl.fleet.layers import Overrides
+from specctl.fleet import build, check, command_line
+from specctl.fleet.overrides import Overrides
 from specctl.fleet.positions import Reading
 from specctl.fleet.profiles import Shelf
 from specctl.fleet.types import Fleet, Host, Server
@@ -36,7 +36,7 @@ class Resolved:
     def _one(self, host: Host, server: Server, overrides: Overrides) -> Server:
         merged = next(one for one in self._checked.hosts if one.entry.name == host.name)
         placement = next(one for one in merged.placements if one.server.name == server.name)
-        over = override.override(placement, server.profile, overrides, self._checked.profiles)
+        over = command_line.override(placement, server.profile, overrides, self._checked.profiles)
         return build.server(self._checked.inventory, over, server.profile)
 
 

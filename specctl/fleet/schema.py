@@ -1,11 +1,12 @@
 """The inventory's keys, in pydantic: what may stand where, and what editors are told of it (inventory/schema.json).
 
-Import it only where an inventory is read: pydantic costs most of that. What one value must be is here; what several must be together
-is in fleet/rules. The text under a field is its description in the JSON schema, which `python -m specctl.fleet.schema` prints.
+Import it only where an inventory is read: pydantic costs most of that. What one value must be is here; what several must be
+together is in fleet/rules. The text under a field is its description in the JSON schema (`python -m specctl.fleet.schema`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -31,6 +32,18 @@ class Section(BaseModel):
     """A mapping of the inventory: unknown keys are refused and nothing is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+    def said(self) -> dict[str, object]:
+        """Return what was said, and only that, as plain mappings; model_dump would first build a serializer of every section."""
+        return {name: _plain(getattr(self, name)) for name in type(self).model_fields if name in self.model_fields_set}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Section):
+        return value.said()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 class LimitsSection(Section):
@@ -299,8 +312,22 @@ class InventoryFile(Section):
     """What holds for every host that says nothing else."""
 
 
+def profile_section(values: Mapping[str, object]) -> ProfileSection:
+    """Validate one profile by the validator of a whole file, which is built already."""
+    profiles = InventoryFile.model_validate({"engine_profiles": {"it": values}}).engine_profiles
+    assert profiles is not None
+    return profiles["it"]
+
+
+def launch_section(values: Mapping[str, object]) -> LaunchSection:
+    """Validate one launch section, likewise."""
+    defaults = InventoryFile.model_validate({"defaults": {"launch": values}}).defaults
+    assert defaults is not None
+    assert defaults.launch is not None
+    return defaults.launch
+
 
 if __name__ == "__main__":
     from specctl.fleet.schema_json import schema_text
 
-    print(schema_text(), end="")  # noqa: T201  # printing it is the whole job
+    print(schema_text(), end="")

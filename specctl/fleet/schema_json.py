@@ -58,6 +58,10 @@ def _tidy(value: object, *, named: bool = False) -> object:
         return [_tidy(item) for item in value]
     if not isinstance(value, dict):
         return value
-    noise = () if named else [key for key in ("title", "default") if key in value and (key == "title" or value[key] is None)]
+    noise = (
+        ()
+        if named
+        else [key for key in ("title", "default") if key in value and (key == "title" or value[key] is None)]
+    )
     kept = {key: item for key, item in value.items() if key not in noise}
     return {key: _tidy(item, named=not named and key in ("properties", "$defs")) for key, item in kept.items()}

@@ -45,7 +45,9 @@ def select(fleet: Fleet, selection: Selection) -> tuple[tuple[Host, Server], ...
 def select_hosts(fleet: Fleet, selection: Selection) -> tuple[Host, ...]:
     """Return the chosen hosts, with or without servers."""
     if not (selection.hosts or selection.groups or selection.everything):
-        raise UsageError("no host is selected", hint="give --host NAME, --group NAME or --all (globs such as 'b300-*' work)")
+        raise UsageError(
+            "no host is selected", hint="give --host NAME, --group NAME or --all (globs such as 'b300-*' work)"
+        )
     if selection.everything and (selection.hosts or selection.groups):
         raise UsageError("--all and a selection of hosts contradict each other", hint="keep one of the two")
     names = [host.name for host in fleet.hosts]

@@ -38,7 +38,14 @@ def size_bytes(text: str) -> int:
         raise ValueError("must be a size with its unit, such as 590GB (powers of 1000) or 96GiB (powers of 1024)")
     whole, _, fraction = found[1].partition(".")
     scaled = int(whole + fraction) * BYTES[found[2]]
-    return scaled // 10 ** len(fraction)
+    return int(scaled // 10 ** len(fraction))
+
+
+def size_text(size: int) -> str:
+    """Return the shortest text that `size_bytes` reads back exactly."""
+    texts = [f"{size / factor:.6f}".rstrip("0").rstrip(".") + unit for unit, factor in BYTES.items() if size >= factor]
+    exact = [text for text in texts if re.match(SIZE_PATTERN, text) and size_bytes(text) == size]
+    return min(exact, key=len, default=f"{size}B")
 
 
 def gpu_indices(value: int | str | Sequence[int]) -> tuple[int, ...]:

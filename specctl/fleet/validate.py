@@ -1,4 +1,4 @@
-"""Hold one file's plain values to the schema: every fault becomes a Problem at its line, and what is left is still checked further."""
+"""Hold one file's plain values to the schema: every fault becomes a Problem at its line; the rest is checked further."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from specctl.errors import Problem
 from specctl.fleet.positions import Document, KeyPath, Plain
 from specctl.fleet.schema import InventoryFile, Section
+from specctl.fleet.schema_types import PATTERN_WORDS
 from specctl.fleet.suggest import listed, nearest
 
 _WANTED: Mapping[str, str] = {
@@ -69,6 +70,8 @@ def _problem(document: Document, fault: ErrorDetails) -> Problem | None:
     if kind in _LIMITS:
         limit, words = _LIMITS[kind]
         return document.problem(path, f"must be {words} {context[limit]}")
+    if kind == "string_pattern_mismatch":
+        return document.problem(path, PATTERN_WORDS[context["pattern"]])
     if kind == "value_error":
         return document.problem(path, str(context["error"]))
     return document.problem(path, fault["msg"])

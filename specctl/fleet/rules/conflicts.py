@@ -37,7 +37,8 @@ def _ports(placements: Sequence[Placement]) -> Iterator[Problem]:
             continue
         other = first.setdefault(port, placement)
         if other is not placement:
-            words = f"port {port} of {placement.host.name} belongs to {other.server.name} already (wanted by {placement.server.name})"
+            words = f"port {port} of {placement.host.name} belongs to {other.server.name} already"
+            words += f" (wanted by {placement.server.name})"
             yield placement.leaves[("port",)].problem(words)
 
 

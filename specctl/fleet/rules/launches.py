@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from specctl.algos import ALGOS
 from specctl.errors import Problem
-from specctl.fleet.declared import Inventory
+from specctl.fleet.declared import Entry, Inventory
 from specctl.fleet.layers import option_name
 from specctl.fleet.positions import Document, KeyPath, shorten
-from specctl.fleet.schema import LaunchSection
+from specctl.fleet.schema import HardwareSection, LaunchSection, SharedSection
 from specctl.fleet.suggest import listed, nearest
 
 OPTION = re.compile(r"(--)?[A-Za-z0-9][A-Za-z0-9.-]*")
@@ -52,8 +52,12 @@ def placed(inventory: Inventory) -> Iterator[Placed]:
     for server in inventory.servers.values():
         if server.section is not None:
             yield Placed(document=server.document, path=server.path, section=server.section)
-    shared = [*inventory.hardware.values(), *inventory.groups.values(), *inventory.hosts.values()]
-    for entry in [*shared, *([inventory.defaults] if inventory.defaults else [])]:
+    shared: list[Entry[HardwareSection] | Entry[SharedSection]] = [
+        *inventory.hardware.values(),
+        *inventory.groups.values(),
+    ]
+    shared += [*inventory.hosts.values(), *([inventory.defaults] if inventory.defaults else [])]
+    for entry in shared:
         if entry.section is not None and entry.section.launch is not None:
             yield Placed(document=entry.document, path=(*entry.path, "launch"), section=entry.section.launch)
 
@@ -77,7 +81,9 @@ def check_part(part: Placed) -> Iterator[Problem]:
 def _algos(part: Placed) -> Iterator[Problem]:
     algo = part.section.algo
     if algo is not None and algo not in ALGOS:
-        yield part.problem(f"there is no algo {shorten(algo)} (there is {listed(ALGOS)})", "algo", suggestion=nearest(algo, ALGOS))
+        yield part.problem(
+            f"there is no algo {shorten(algo)} (there is {listed(ALGOS)})", "algo", suggestion=nearest(algo, ALGOS)
+        )
 
 
 def _knobs(part: Placed) -> Iterator[Problem]:
@@ -116,10 +122,13 @@ def _options(part: Placed) -> Iterator[Problem]:
 def _names(part: Placed) -> Iterator[Problem]:
     for name in part.section.env or {}:
         if not VARIABLE.fullmatch(name):
-            yield part.problem(f'"{shorten(name)}" cannot name a variable: letters, digits and _', "env", name, at_key=True)
+            yield part.problem(
+                f'"{shorten(name)}" cannot name a variable: letters, digits and _', "env", name, at_key=True
+            )
     for name in part.section.waivers or {}:
         if not RULE.fullmatch(name):
-            yield part.problem(f'"{shorten(name)}" is no rule: a letter and three digits, such as W031', "waivers", name, at_key=True)
+            words = f'"{shorten(name)}" is no rule: a letter and three digits, such as W031'
+            yield part.problem(words, "waivers", name, at_key=True)
     unit = part.section.unit
     for name in (unit.extra if unit else None) or {}:
         yield from _directive(part, name)

@@ -17,15 +17,17 @@ LOOSE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 def check(inventory: Inventory) -> Iterator[Problem]:
     """Yield the names that cannot be used."""
-    for kind, entries in (("host", inventory.hosts), ("server", inventory.servers)):
+    strict: Mapping[str, Mapping[str, Entry[Section]]] = {"host": inventory.hosts, "server": inventory.servers}
+    for kind, entries in strict.items():
         yield from _unfit(kind, entries, STRICT, "a-z, 0-9 and - inside, since it becomes a unit's name")
-    for kind, others in (
-        ("engine profile", inventory.profiles),
-        ("hardware", inventory.hardware),
-        ("model", inventory.models),
-        ("group", inventory.groups),
-    ):
-        yield from _unfit(kind, others, LOOSE, "letters, digits and . _ - inside")
+    loose: Mapping[str, Mapping[str, Entry[Section]]] = {
+        "engine profile": inventory.profiles,
+        "hardware": inventory.hardware,
+        "model": inventory.models,
+        "group": inventory.groups,
+    }
+    for kind, entries in loose.items():
+        yield from _unfit(kind, entries, LOOSE, "letters, digits and . _ - inside")
 
 
 def _unfit(kind: str, entries: Mapping[str, Entry[Section]], allowed: re.Pattern[str], words: str) -> Iterator[Problem]:

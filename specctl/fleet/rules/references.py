@@ -1,4 +1,4 @@
-"""References: every profile, model, server, hardware, group and host that is named must be declared, once in each list, and of its kind."""
+"""References: whatever is named must be declared, be of the right kind, and stand once in a list."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def _one(entry: Entry[Section], key: str, name: str, kind: str, known: Collectio
         yield _missing(entry, (key,), name, kind, known)
 
 
-def _many(entry: Entry[Section], key: str, names: Sequence[str], kind: str, known: Collection[str]) -> Iterator[Problem]:
+def _many(
+    entry: Entry[Section], key: str, names: Sequence[str], kind: str, known: Collection[str]
+) -> Iterator[Problem]:
     for index, name in enumerate(names):
         if name not in known:
             yield _missing(entry, (key, index), name, kind, known)
@@ -46,7 +48,9 @@ def _many(entry: Entry[Section], key: str, names: Sequence[str], kind: str, know
             yield entry.problem(f"names {name} twice", key, index)
 
 
-def _missing(entry: Entry[Section], below: Sequence[str | int], name: str, kind: str, known: Collection[str]) -> Problem:
+def _missing(
+    entry: Entry[Section], below: Sequence[str | int], name: str, kind: str, known: Collection[str]
+) -> Problem:
     near = nearest(name, known)
     hint = "" if near else f" (there is {listed(known)})"
     return entry.problem(f"there is no {kind} {shorten(name)}{hint}", *below, suggestion=near)
@@ -59,7 +63,9 @@ def _models(inventory: Inventory, server: Entry[ServerSection], section: ServerS
         yield from _one(server, key, name, "model", inventory.models)
         entry = inventory.models.get(name)
         if entry is not None and entry.section is not None and entry.section.kind != key:
-            yield server.problem(f"{name} is a {entry.section.kind}, not a {key}: say kind: {key} in models.{name}", key)
+            yield server.problem(
+                f"{name} is a {entry.section.kind}, not a {key}: say kind: {key} in models.{name}", key
+            )
     trained = _trained_for(inventory, section.draft)
     if trained is not None and trained != section.target:
         yield server.problem(f"{section.draft} drafts for {trained}, not for {section.target}", "draft")

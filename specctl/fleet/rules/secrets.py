@@ -1,4 +1,4 @@
-"""Secrets: no key, token or password may stand in an option, a variable or a line of a unit, where every account of the host reads it.
+"""Secrets: no key, token or password may stand in an option or a variable, where every account of the host reads it.
 
 No message here repeats a value.
 """
@@ -50,4 +50,5 @@ def _refused(part: Placed, name: str, where: str, section: str, key: str) -> Ite
         example = f"secrets: {{{secret}: env:{secret.upper()}}}"
         yield part.problem(f"a secret may not stand {where}: write {example}", section, key, at_key=True)
     elif KEY_LIKE.search(name):
-        yield part.problem(f"looks like a secret, and would stand {where}: keep it in a file that the engine reads", section, key, at_key=True)
+        words = f"looks like a secret, and would stand {where}: keep it in a file that the engine reads"
+        yield part.problem(words, section, key, at_key=True)

@@ -1,4 +1,4 @@
-"""Each server on each host, merged: nothing needed is missing, the profile can do what is asked, and no option fights with specctl's own."""
+"""Each server on each host, merged: nothing is missing, the profile can do it, and no option fights with specctl's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from specctl.fleet.merge import Placement
 from specctl.fleet.profiles import Profiles
 from specctl.fleet.suggest import listed
 
-_OWN_KEYS: Mapping[str, str] = {"bind": "bind", "port": "port", "served_name": "served_name", "target": "target", "tp": "tp"}
+_OWN_KEYS: Mapping[str, str] = {
+    "bind": "bind",
+    "port": "port",
+    "served_name": "served_name",
+    "target": "target",
+    "tp": "tp",
+}
 _OWN_VARIABLES: Mapping[str, str] = {"CUDA_VISIBLE_DEVICES": "gpus", "CUDA_HOME": "cuda_home"}
 
 
@@ -31,7 +37,9 @@ def lacking(placement: Placement) -> Iterator[Problem]:
     """Yield what no layer gives."""
     where = f"on {placement.host.name}"
     if placement.value("port") is None:
-        yield placement.server.problem(f"has no port {where}: give port: here, or in launch: of a host, group or hardware")
+        yield placement.server.problem(
+            f"has no port {where}: give port: here, or in launch: of a host, group or hardware"
+        )
     if placement.value("python") is None and placement.value("venv") is None:
         words = f"has no interpreter {where}: give venv: or python: here, or in launch: of a host, group or hardware"
         yield placement.server.problem(words)

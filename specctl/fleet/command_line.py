@@ -10,12 +10,13 @@ from pydantic import ValidationError
 from specctl.engines.types import EngineProfile
 from specctl.errors import Problem, UnsupportedError, UsageError
 from specctl.fleet import layers
-from specctl.fleet.layers import Layer, Overrides
+from specctl.fleet.layers import Layer
 from specctl.fleet.merge import Placement
+from specctl.fleet.overrides import Overrides
 from specctl.fleet.positions import Document
 from specctl.fleet.profiles import Profiles
 from specctl.fleet.rules import launches, secrets, servers
-from specctl.fleet.schema import LaunchSection
+from specctl.fleet.schema import launch_section
 
 
 def override(placement: Placement, profile: EngineProfile, overrides: Overrides, profiles: Profiles) -> Placement:
@@ -48,17 +49,19 @@ def _own_problems(overrides: Overrides, algo: str, host: str) -> Iterator[Proble
     options = {key: list(value) if isinstance(value, tuple) else value for key, value in overrides.options.items()}
     said = {"algo": algo, "knobs": {algo: dict(overrides.knobs)}, "options": options, "env": dict(overrides.env)}
     try:
-        section = LaunchSection.model_validate(said)
+        section = launch_section(said)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         words = fault["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{'.'.join(str(part) for part in fault['loc'])}: {words}", host=host) from error
+        raise UsageError(f"{'.'.join(str(part) for part in fault['loc'][2:])}: {words}", host=host) from error
     part = launches.Placed(document=Document(file=layers.COMMAND_LINE), path=(), section=section)
     yield from launches.check_part(part)
     yield from secrets.check_part(part)
 
 
-def _merged_problems(placement: Placement, profile: EngineProfile, overrides: Overrides, profiles: Profiles) -> Iterator[Problem]:
+def _merged_problems(
+    placement: Placement, profile: EngineProfile, overrides: Overrides, profiles: Profiles
+) -> Iterator[Problem]:
     yield from servers.algo_faults(placement, profile, profiles)
     yield from servers.option_faults(placement, profile)
     for knob in overrides.knobs:
@@ -78,4 +81,6 @@ def _unsupported(placement: Placement, profile: EngineProfile, algo: str, profil
     key = f"servers.{placement.server.name}.engine"
     hint = f"set {key} to {' or '.join(having)}" if having else f"ask for {' or '.join(profile.algos)}"
     known = ", ".join(profile.algos)
-    return UnsupportedError(f"{profile.name} cannot decode {algo} (it has {known})", hint=hint, host=placement.host.name)
+    return UnsupportedError(
+        f"{profile.name} cannot decode {algo} (it has {known})", hint=hint, host=placement.host.name
+    )

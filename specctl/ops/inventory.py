@@ -1,0 +1,97 @@
+"""Load an inventory: find its files, read, check, resolve, select; what every command that names a host begins with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specctl.errors import InventoryError, Problem, UsageError
+from specctl.fleet.overrides import Overrides
+from specctl.fleet.select import Selection, select
+
+if TYPE_CHECKING:
+    from specctl.fleet.resolve import Resolved
+    from specctl.fleet.types import Fleet, Host, Server
+
+__all__ = [
+    "Overrides",
+    "Selection",
+    "inventory_paths",
+    "load",
+    "load_fleet",
+    "load_selected",
+    "problems",
+    "write_starter",
+]
+
+VARIABLE = "SPECCTL_INVENTORY"
+DEFAULT_PATHS = ("inventory.yaml", "inventory/inventory.yaml")
+# Whoever installs a pydantic plug-in did not mean this command, whose start-up it would slow down.
+_PLUGINS_OFF = "PYDANTIC_DISABLE_PLUGINS"
+
+
+def inventory_paths(given: Sequence[str], environ: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+    """Return the files to read: those given, else of SPECCTL_INVENTORY, else the first default that exists in the folder."""
+    if given:
+        return tuple(given)
+    named = tuple(path for path in environ.get(VARIABLE, "").split(":") if path)
+    if named:
+        return named
+    found = next((path for path in DEFAULT_PATHS if (folder / path).exists()), None)
+    if found is None:
+        raise UsageError(
+            "there is no inventory here", hint="specctl init writes one; -i PATH or SPECCTL_INVENTORY names another"
+        )
+    return (found,)
+
+
+def load(paths: Sequence[str] = ()) -> Resolved:
+    """Read, check and resolve an inventory; raise InventoryError with every problem of every file."""
+    os.environ.setdefault(_PLUGINS_OFF, "__all__")
+    from specctl.adapters import inventory_files
+    from specctl.fleet import resolve
+
+    files = inventory_paths(paths, os.environ, Path.cwd())
+    readings = inventory_files.read_files(files)
+    return resolve.resolve(readings, inventory_files.BuiltInProfiles())
+
+
+def load_fleet(paths: Sequence[str] = ()) -> Fleet:
+    """Return the fleet of an inventory, without any command line over it."""
+    return load(paths).fleet
+
+
+def load_selected(
+    paths: Sequence[str], selection: Selection, overrides: Overrides | None = None
+) -> tuple[tuple[Host, Server], ...]:
+    """Return the selected servers with their hosts, the command line's values laid over these servers alone.
+
+    Raises InventoryError, UsageError for a selection or value that cannot be meant, UnsupportedError for an algo that a
+    server's engine profile lacks.
+    """
+    resolved = load(paths)
+    selected = select(resolved.fleet, selection)
+    return resolved.over(selected, overrides) if overrides else selected
+
+
+def problems(paths: Sequence[str] = ()) -> tuple[Problem, ...]:
+    """Return the problems of an inventory, none where it is sound."""
+    try:
+        load(paths)
+    except InventoryError as error:
+        return error.problems
+    return ()
+
+
+def write_starter(target: Path, *, force: bool = False) -> None:
+    """Write the commented starter inventory; raise UsageError where a file stands already, unless forced."""
+    text = (Path(__file__).parent / "starter.yaml").read_text(encoding="utf-8")
+    try:
+        with target.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise UsageError(f"{target} exists already", hint="specctl init --force writes over it") from error
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
