@@ -76,7 +76,7 @@ def grow(anchors: Ints, logits: Floats, budget: int, topk: int) -> Trees:
 
 
 def top(logits: Floats, count: int) -> tuple[Ints, Floats]:
-    """Return the `count` best tokens of each depth, best first (ties: the lower token), and their log-probabilities."""
+    """Return the `count` best tokens of each depth, best first (of equals the lower token first), and their log-probabilities."""
     if count == 1:
         order = logits.argmax(axis=-1)[..., None]
     else:

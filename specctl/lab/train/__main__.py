@@ -7,8 +7,10 @@ from pathlib import Path
 
 import torch
 
-from specctl.lab.train import corpus, draft_stage, export, generate_stage, target_stage, vocabulary
+from specctl.lab.train import corpus, draft_stage, export, generate_stage, reference, target_stage, vocabulary
 from specctl.lab.train.plan import Plan
+
+REFERENCE_FILE = "reference.safetensors"
 
 
 def main() -> None:
@@ -21,10 +23,10 @@ def main() -> None:
     train(Plan(), options.work, options.out or options.work / "models")
 
 
-def train(plan: Plan, work: Path, out: Path) -> None:
+def train(plan: Plan, work: Path, out: Path, stdlib: Path | None = None) -> None:
     """Run all stages; what a killed run finished is not done again."""
     torch.set_num_threads(1)
-    texts = corpus.read()
+    texts = corpus.read(stdlib)
     tokenizer = work / "tokenizer.json"
     if not tokenizer.exists():
         vocabulary.train(texts.train, tokenizer)
@@ -36,6 +38,7 @@ def train(plan: Plan, work: Path, out: Path) -> None:
     generate_stage.run(plan, tokens, out / "target", target, work)
     draft = draft_stage.run(plan, target, work)
     export.write(draft, plan.draft, out / "dflash", None)
+    reference.write(out, work / REFERENCE_FILE)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,12 @@ Files are split into training and held-out ones by a hash of their path, so ever
 from __future__ import annotations
 
 import hashlib
+import random
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
+
+from specctl.lab.tokenizer import Tokenizer
 
 EXCLUDED = frozenset({"test", "tests", "site-packages", "encodings", "idlelib", "lib2to3", "__pycache__", "pydoc_data"})
 MIN_FILE_CHARS = 400
@@ -37,6 +40,15 @@ def read(stdlib: Path | None = None) -> Corpus:
             continue
         (held_out if is_held_out(relative.as_posix()) else train).append(text)
     return Corpus(train=tuple(train), held_out=tuple(held_out))
+
+
+def held_out_prompts(tokenizer: Tokenizer, count: int, length: int, seed: int) -> tuple[tuple[int, ...], ...]:
+    """Return prompts of one length cut from the held-out files of this Python, never across two files."""
+    rows = [tokens for tokens in map(tokenizer.encode, read().held_out) if len(tokens) > length]
+    draw = random.Random(seed)
+    files = draw.choices(rows, weights=[len(row) for row in rows], k=count)
+    starts = [draw.randrange(len(row) - length) for row in files]
+    return tuple(tuple(row[start : start + length]) for row, start in zip(files, starts, strict=True))
 
 
 def is_held_out(relative: str) -> bool:
