@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+import traceback
 
 USAGE = "usage: python -m specctl.lab serve [options]   (options are SGLang's; see serve --help and docs/lab-server.md)"
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 1
+"""What SGLang exits with after SIGINT, where Python itself would die of the signal."""
 
 
 def main(argv: list[str]) -> None:
@@ -15,7 +18,11 @@ def main(argv: list[str]) -> None:
         raise SystemExit(EXIT_USAGE)
     from specctl.lab.serve import main as server
 
-    server.run(argv[1:])
+    try:
+        server.run(argv[1:])
+    except KeyboardInterrupt:
+        traceback.print_exc()
+        raise SystemExit(EXIT_INTERRUPTED) from None
 
 
 if __name__ == "__main__":

@@ -13,6 +13,15 @@ class BadRequestError(ValueError):
     """A request that cannot be served as it stands; HTTP answers 400 with the text."""
 
 
+class UnknownFieldError(BadRequestError):
+    """A sampling parameter that does not exist; SGLang tells of it in a shape of its own."""
+
+
+def unknown_field(message: str) -> JSONResponse:
+    """Return the refusal of an unknown sampling parameter on /generate."""
+    return JSONResponse({"error": message}, status_code=400)
+
+
 def native_error(message: str, status: int = 400) -> JSONResponse:
     """Return the refusal of SGLang's own routes (/generate)."""
     return JSONResponse({"error": {"message": message}}, status_code=status)

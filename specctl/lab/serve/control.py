@@ -77,9 +77,8 @@ def _switch(changes: Mapping[str, object], service: Service) -> bool:
     try:
         if wrong is not None or not (name is None or isinstance(name, str)):
             raise ValueError(f"a knob must be an integer and the algorithm a name, got {wanted}")
-        service.scheduler.switch(
-            present.changed(name, {knob: value for knob, value in knobs.items() if isinstance(value, int)})
-        )
+        chosen = present.changed(name, {knob: value for knob, value in knobs.items() if isinstance(value, int)})
+        service.scheduler.switch(chosen)
     except (ValueError, KeyError) as error:
         logger.warning("Updating %s is rejected: %s", ", ".join(wanted), error)
         return False

@@ -53,18 +53,11 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 }
 
 
-class UnknownAlgorithmError(ValueError):
-    """A name that parses as an argument and means nothing; it ends the start with exit code 1, as in SGLang."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Unknown speculative algorithm name: {name}")
-
-
 def algorithm(name: str | None) -> Algorithm:
-    """Return the algorithm of that name; None means no speculation."""
+    """Return the algorithm of that name; None means no speculation. Raise ValueError in SGLang's words for an unknown one."""
     wanted = (name or NONE).upper()
     if wanted not in ALGORITHMS:
-        raise UnknownAlgorithmError(wanted)
+        raise ValueError(f"Unknown speculative algorithm name: {wanted}")
     return ALGORITHMS[wanted]
 
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from specctl.lab.serve import answers, sampling, streams
-from specctl.lab.serve.answers import BadRequestError
+from specctl.lab.serve.answers import BadRequestError, UnknownFieldError
 from specctl.lab.serve.service import Service
 from specctl.lab.serve.ticket import QueueFullError, Ticket
 from specctl.lab.types import Sampling
@@ -65,6 +65,8 @@ async def answer(request: Request, service: Service) -> Response:
         if asked.stream:
             return await streams.open_stream(_events(asked, service))
         return JSONResponse(await streams.unless_gone(request, _whole(asked, service)))
+    except UnknownFieldError as error:
+        return answers.unknown_field(str(error))
     except BadRequestError as error:
         return answers.native_error(str(error))
     except QueueFullError as error:

@@ -44,7 +44,7 @@ QUEUE_EDGES = (
     *(100.0 * hundreds for hundreds in range(2, 11)),
     *(1200.0, 1400.0, 1600.0, 1800.0, 2000.0, 2500.0, 3000.0),
 )
-STAGE_EDGES = tuple(itertools.accumulate(itertools.repeat(1.62, 29), lambda edge, factor: edge * factor, initial=0.001))
+STAGE_EDGES = tuple(0.001 * 1.62**power for power in range(30))
 LOADS_EDGES = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 from specctl.lab.serve import dialect
 from specctl.lab.serve.loads import GIB
 from specctl.lab.serve.metrics import CAPTURED_PHASE, GRAPH_PHASES
+from specctl.lab.serve.reporter import SNAPSHOT_STEPS
 from specctl.lab.serve.resolve import Launch
 from specctl.lab.serve.service import Service
 
+CHUNKED_PREFILL = -1
+"""What SGLang prints where prefill is not chunked."""
 MODEL_TYPE = "specctl_lab"
 ARCHITECTURE = "LabForCausalLM"
 DRAFT_ARCHITECTURE = "DFlashDraftModel"
@@ -40,6 +43,8 @@ def server_args(launch: Launch, speculation: dialect.Speculation) -> dict[str, o
         "max_running_requests": options.max_running_requests,
         "max_queued_requests": options.max_queued_requests,
         "max_total_tokens": None,
+        "chunked_prefill_size": CHUNKED_PREFILL,
+        "max_prefill_tokens": launch.context_length,
         "schedule_policy": "fcfs",
         "schedule_conservativeness": 1.0,
         "page_size": options.page_size,
@@ -61,7 +66,9 @@ def server_args(launch: Launch, speculation: dialect.Speculation) -> dict[str, o
         "sampling_defaults": "model",
         "preferred_sampling_params": None,
         "log_level": options.log_level,
+        "log_requests": False,
         "enable_metrics": options.enable_metrics,
+        "load_snapshot_publish_interval": SNAPSHOT_STEPS,
         "decode_log_interval": options.decode_log_interval,
         "watchdog_timeout": 300,
         "grammar_backend": "none",

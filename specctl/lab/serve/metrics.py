@@ -125,6 +125,9 @@ def _start(service: Service) -> Iterator[Family]:
         "Memory of captured graphs; the lab captures none.",
         *((rank(service, phase=name), 0.0) for name in GRAPH_PHASES),
     )
+    yield _histogram(
+        "get_loads_duration_seconds", "Time spent on /v1/loads.", (model(service), service.ledger.loads_time)
+    )
     phases = ("load_weight", "kv_cache_allocation", "scheduler_e2e", "tokenizer_e2e")
     yield _family(
         "gauge",
@@ -217,7 +220,6 @@ def _histograms(service: Service) -> Iterator[Family]:
         ("prompt_tokens_histogram", "Prompt lengths.", ledger.prompt_sizes),
         ("uncached_prompt_tokens_histogram", "Prompt lengths not served by a cache.", ledger.prompt_sizes),
         ("generation_tokens_histogram", "Answer lengths.", ledger.generation_sizes),
-        ("get_loads_duration_seconds", "Time spent on /v1/loads.", ledger.loads_time),
     ):
         yield _histogram(name, meaning, (model(service), histogram))
     if ledger.token_gap.read().count:

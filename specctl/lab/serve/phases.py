@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specctl.lab.serve import memory, strikes
-from specctl.lab.serve.info import ARCHITECTURE, DRAFT_ARCHITECTURE, server_args
+from specctl.lab.serve.info import ARCHITECTURE, CHUNKED_PREFILL, DRAFT_ARCHITECTURE, server_args
 from specctl.lab.serve.initlines import algorithm_lines
 from specctl.lab.serve.loads import GIB
 from specctl.lab.serve.log import Progress, logger
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from specctl.lab.engine import Engine
     from specctl.lab.models import Models
 
-SHARES = {"init": 0.05, "weights": 0.5, "draft": 0.15, "kv": 0.05, "graph": 0.2, "warmup": 0.05}
+SHARES = {"init": 0.05, "weights": 0.5, "draft": 0.15, "kv": 0.05, "graph": 0.15, "warmup": 0.1}
 """How --load-seconds is shared out over the phases; they sum to one."""
 SLICES = 16
 """Parts in which a stretched load reads a weights file."""
 QUICK_SLICES = 2
 WEIGHTS_FILE = "model.safetensors"
-CHUNKED_PREFILL = -1
-"""What SGLang prints where prefill is not chunked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

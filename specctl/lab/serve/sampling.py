@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from specctl.lab.serve.answers import BadRequestError
+from specctl.lab.serve.answers import BadRequestError, UnknownFieldError
 from specctl.lab.types import Sampling
 
 DEFAULT_NEW_TOKENS = 128
@@ -68,7 +68,9 @@ def read(params: Mapping[str, object], *, default_new_tokens: int = DEFAULT_NEW_
     """Return the sampling asked for; raise BadRequestError for an unknown field, a wrong type or something the lab lacks."""
     unknown = next((name for name in params if name not in FIELDS), None)
     if unknown is not None:
-        raise BadRequestError(f"unknown field `{unknown}`, expected one of {', '.join(f'`{name}`' for name in FIELDS)}")
+        raise UnknownFieldError(
+            f"unknown field `{unknown}`, expected one of {', '.join(f'`{name}`' for name in FIELDS)}"
+        )
     for name, values in _NEUTRAL.items():
         if name in params and params[name] not in values:
             raise BadRequestError(f"{name} is not supported by the lab engine")

@@ -76,8 +76,9 @@ class Service:
             answer = sampling.max_new_tokens
             raise BadRequestError(
                 f"Requested token count exceeds the model's maximum context length of {limit} tokens. "
-                f"You requested a total of {total} tokens: {len(prompt)} tokens from the input messages and {answer} tokens for the "
-                "completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit."
+                f"You requested a total of {total} tokens: "
+                f"{len(prompt)} tokens from the input messages and {answer} tokens for the completion. "
+                "Please reduce the number of tokens in the input messages or the completion to fit within the limit."
             )
 
     @contextlib.asynccontextmanager
