@@ -30,30 +30,33 @@ class ByteChannel(Protocol):
         """Close both directions."""
 
 
-def relay(channel: ByteChannel, *, name: str) -> socket.socket:
-    """Return a socket whose other end is the channel; closing it closes the channel."""
+Faults = tuple[type[Exception], ...]
+
+
+def relay(channel: ByteChannel, *, name: str, faults: Faults) -> socket.socket:
+    """Return a socket whose other end is the channel; closing it closes the channel; `faults`: what a broken channel raises."""
     theirs, ours = socket.socketpair()
-    down = threading.Thread(target=_carry_down, args=(channel, ours), daemon=True, name=f"specctl-down-{name}")
-    up = threading.Thread(target=_carry_up, args=(channel, ours, down), daemon=True, name=f"specctl-up-{name}")
+    down = threading.Thread(target=_carry_down, args=(channel, ours, faults), daemon=True, name=f"specctl-down-{name}")
+    up = threading.Thread(target=_carry_up, args=(channel, ours, down, faults), daemon=True, name=f"specctl-up-{name}")
     down.start()
     up.start()
     return theirs
 
 
-def _carry_down(channel: ByteChannel, ours: socket.socket) -> None:
-    with contextlib.suppress(OSError):
+def _carry_down(channel: ByteChannel, ours: socket.socket, faults: Faults) -> None:
+    with contextlib.suppress(OSError, *faults):
         while piece := channel.recv(PIECE_BYTES):
             ours.sendall(piece)
         ours.shutdown(socket.SHUT_WR)
 
 
-def _carry_up(channel: ByteChannel, ours: socket.socket, down: threading.Thread) -> None:
-    with contextlib.suppress(OSError):
+def _carry_up(channel: ByteChannel, ours: socket.socket, down: threading.Thread, faults: Faults) -> None:
+    with contextlib.suppress(OSError, *faults):
         while piece := ours.recv(PIECE_BYTES):
             channel.sendall(piece)
         channel.shutdown_write()
     _wait_for_hang_up(ours)
-    with contextlib.suppress(OSError, EOFError):
+    with contextlib.suppress(OSError, *faults):
         channel.close()
     down.join()
     ours.close()

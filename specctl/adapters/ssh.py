@@ -57,7 +57,7 @@ class SshTransport:
             channel = ssh_link.open_forwarding(self._link, address, port, host=self.host, limit_s=timeout_s)
         except PermissionError as error:
             raise ssh_refusals.no_forwarding(self.host, address, port) from error
-        return relay(channel, name=f"{self.host}-{port}")
+        return relay(channel, name=f"{self.host}-{port}", faults=ssh_link.LINK_ERRORS)
 
     def close(self) -> None:
         """Hang up on the host and on every hop before it; idempotent."""
@@ -100,7 +100,14 @@ def _join(leg: Leg, before: ssh_link.Link | None, resources: contextlib.ExitStac
     heartbeat = ssh_link.Heartbeat(link, interval_s=interval_s, limit_s=interval_s * leg.settings.alive_count)
     heartbeat.start()
     resources.callback(heartbeat.close)
+    resources.callback(_hang_up, sock)
     return link
+
+
+def _hang_up(sock: socket.socket) -> None:
+    """Wake the link's reader, which looks whether it is to stop only every tenth of a second."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 def _through(before: ssh_link.Link, leg: Leg, *, limit_s: float) -> socket.socket:
@@ -113,7 +120,7 @@ def _through(before: ssh_link.Link, leg: Leg, *, limit_s: float) -> socket.socke
         raise ssh_refusals.jump_refused(leg, error.strerror or "refused") from error
     except TimeoutError as error:
         raise ssh_refusals.jump_refused(leg, f"no answer in {limit_s:g} s") from error
-    return relay(channel, name=settings.alias)
+    return relay(channel, name=settings.alias, faults=ssh_link.LINK_ERRORS)
 
 
 def _handshake(leg: Leg, sock: socket.socket, resources: contextlib.ExitStack) -> ssh_link.Link:

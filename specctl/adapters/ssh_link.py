@@ -237,7 +237,7 @@ def open_program(link: Link, line: bytes, *, host: str, pty: bool) -> SshStream:
         raise ssh_refusals.lost(host) from error
     channel.settimeout(TICK_S)
     number = channel.get_id()
-    return SshStream(channel, host=host, signal_name=lambda: link.signals.get(number))
+    return SshStream(channel, host=host, signal_name=lambda: link.signals.get(number), faults=LINK_ERRORS)
 
 
 def open_forwarding(link: Link, address: str, port: int, *, host: str, limit_s: float) -> paramiko.Channel:

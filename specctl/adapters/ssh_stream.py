@@ -44,12 +44,23 @@ class ProgramChannel(Protocol):
 
 
 class SshStream:
-    """A Stream over one session channel whose timeout is TICK_S; `signal_name` tells the signal that ended the program."""
+    """A Stream over one session channel whose timeout is TICK_S.
 
-    def __init__(self, channel: ProgramChannel, *, host: str, signal_name: Callable[[], str | None]) -> None:
+    `signal_name` tells the signal that ended the program; `faults`: what a broken channel raises.
+    """
+
+    def __init__(
+        self,
+        channel: ProgramChannel,
+        *,
+        host: str,
+        signal_name: Callable[[], str | None],
+        faults: tuple[type[Exception], ...],
+    ) -> None:
         self._channel = channel
         self._host = host
         self._signal_name = signal_name
+        self._faults = faults
         self._hung_up = False
 
     def write(self, content: bytes) -> None:
@@ -60,7 +71,7 @@ class SshStream:
                 sent = self._channel.send(content[offset : offset + WRITE_PIECE_BYTES])
             except TimeoutError:
                 continue
-            except OSError as error:
+            except self._faults as error:
                 raise self._gone() from error
             if sent == 0:
                 raise self._gone()
@@ -68,7 +79,7 @@ class SshStream:
 
     def end_input(self) -> None:
         """Close the program's standard input."""
-        with contextlib.suppress(OSError, EOFError):
+        with contextlib.suppress(*self._faults):
             self._channel.shutdown_write()
 
     def read(self, size: int, *, timeout_s: float | None = None) -> bytes:
@@ -96,7 +107,7 @@ class SshStream:
     def close(self) -> None:
         """End our side of it; never raises."""
         self._hung_up = True
-        with contextlib.suppress(OSError, EOFError):
+        with contextlib.suppress(*self._faults):
             self._channel.close()
 
     def _receive(self, receive: Callable[[int], bytes], size: int, timeout_s: float | None) -> bytes:
@@ -108,6 +119,10 @@ class SshStream:
                 if deadline is not None and time.monotonic() >= deadline:
                     raise TimeoutError(f"{self._host}: no output for {timeout_s:g} s") from None
                 continue
+            except self._faults as error:
+                if self._hung_up:
+                    return b""
+                raise ssh_refusals.lost(self._host) from error
             if not content and self._was_lost():
                 raise ssh_refusals.lost(self._host)
             return content

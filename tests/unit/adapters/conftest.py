@@ -123,7 +123,8 @@ def start_sshd(folder: Path, *, extra: tuple[str, ...] = ()) -> Sshd:
         "ListenAddress 127.0.0.1",
         *(f"HostKey {folder}/host_{kind}" for kind in ("rsa", "ecdsa", "ed25519")),
         f"AuthorizedKeysFile {folder}/authorized_keys",
-        f"SetEnv PATH={folder}/bin:/usr/bin:/bin",
+        # A home of its own, so that no start-up file of the real account has a say.
+        f"SetEnv HOME={folder} PATH={folder}/bin:/usr/bin:/bin",
         "StrictModes no",
         "UsePAM no",
         "PidFile none",
