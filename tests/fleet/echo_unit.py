@@ -1,6 +1,6 @@
 """Ask real systemd what a unit's process gets: its argv and its environment, for many units in one go.
 
-A unit under observation runs image.ECHO (`ExecStart=/usr/local/bin/fleet-echo …`), which prints both to its stdout, and so to
+A unit under observation runs image.ECHO (`ExecStart=/usr/lib/specctl-fleet/echo …`), which prints both to its stdout, and so to
 the journal: that works under whatever hardening the unit has. The unit must end by itself, so it may not restart after success.
 """
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.fleet import cgroups, disk, enclosure, image, keys, network, shared, state
+from tests.fleet import cgroups, disk, enclosure, image, keys, network, state
 from tests.fleet.host import Host
 from tests.fleet.waiting import FleetError
 
@@ -106,7 +106,6 @@ def up(count: int, *, name: str, lifeline: bool) -> Fleet:
     """Boot `count` hosts. With a lifeline the fleet ends when this process does, however it ends; without, by `down` alone."""
     hosts = network.host_names(count)
     base = image.ensure()
-    shared.folders()
     lock = state.claim(name)
     try:
         state.save(state.State(name=name, hosts=hosts, groups=tuple(str(group) for group in cgroups.places(name))))
@@ -163,4 +162,8 @@ def _prove_shared_interpreter(host: Host) -> None:
     """Refuse a fleet whose hosts cannot run the checkout's interpreter (built for a newer C library, say)."""
     done = host.console([sys.executable, "-c", "import ssl, sys; print(sys.prefix)"])
     if done.returncode != 0 or Path(done.stdout.strip()) != Path(sys.prefix):
-        raise FleetError(f"hosts cannot run {sys.executable}: {done.stderr.strip() or done.stdout.strip()}")
+        why = done.stderr.strip() or done.stdout.strip()
+        raise FleetError(
+            f"hosts cannot run {sys.executable} ({why}): make the environment with a Python that lives in a folder of its own "
+            f"and runs on Debian {image.SUITE} (pyenv, uv venv --managed-python)"
+        )

@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +23,8 @@ from tests.fleet.waiting import FleetError
 SUITE = "bookworm"
 PACKAGES = ("dbus", "iproute2", "openssh-server", "procps", "python3", "sudo", "systemd", "systemd-sysv")
 # The host's first program. Under cgroup v1, nspawn leaves the controllers read-only; a real host counts memory and tasks.
-INIT = "/usr/local/sbin/fleet-init"
-ECHO = "/usr/local/bin/fleet-echo"
+INIT = "/usr/lib/specctl-fleet/init"
+ECHO = "/usr/lib/specctl-fleet/echo"
 ORDINARY_USER = "ops"
 
 FILES = {
@@ -122,6 +123,7 @@ def _locked(folder: Path) -> Iterator[None]:
 def _build(image: Path) -> None:
     for leftover in image.parent.glob("building-*"):
         shutil.rmtree(leftover)
+    print(f"building the test hosts' image in {image} (once, about half a minute)", file=sys.stderr)
     scratch = Path(tempfile.mkdtemp(prefix="building-", dir=image.parent))
     root = scratch / "root"
     include = f"--include={','.join(PACKAGES)}"

@@ -6,21 +6,20 @@ import sys
 from pathlib import Path
 
 from tests.fleet.enclosure import CHECKOUT
-from tests.fleet.waiting import FleetError
 
-# Mounting these over a host's own would replace its operating system.
-SYSTEM_FOLDERS = frozenset({Path("/"), Path("/usr"), Path("/usr/local")})
+# Mounting these over a host's own would replace its operating system. An environment that stands on the system's Python runs on the
+# host's own one then, where both are the same version; fleet.py proves that the interpreter runs before it hands hosts out.
+SYSTEM_FOLDERS = frozenset({Path("/"), Path("/usr")})
 
 
 def folders() -> tuple[Path, ...]:
     """Return the folders to mount, outermost only."""
-    interpreter = Path(sys.base_prefix)
-    if interpreter in SYSTEM_FOLDERS:
-        raise FleetError(
-            f"the virtual environment stands on the system's Python in {interpreter}, which hosts cannot share: "
-            "make it with a Python of its own folder (uv venv --managed-python, pyenv)"
-        )
-    wanted = {CHECKOUT, Path(sys.prefix), interpreter, Path(sys.executable).resolve().parents[1]}
+    wanted = {
+        CHECKOUT,
+        Path(sys.prefix),
+        Path(sys.base_prefix),
+        Path(sys.executable).resolve().parents[1],
+    } - SYSTEM_FOLDERS
     return tuple(sorted(path for path in wanted if not any(other in path.parents for other in wanted)))
 
 
