@@ -9,7 +9,7 @@ PROBE = """
 import json, sys
 answer = {"version": None, "knows": {}, "error": None}
 try:
-    from specctl.lab.serve.options import ALGORITHMS
+    from specctl.lab.serve.dialect import ALGORITHMS
     from importlib.metadata import PackageNotFoundError, version
     try:
         answer["version"] = version("specctl-fleet")

@@ -78,7 +78,7 @@ def manager(host: Host, server: Server) -> Mapping[str, object]:
     return {
         "kind": "supervisor",
         "program": unit.program_name(server.name),
-        "root": str(host.state_dir),
+        "home": str(host.state_dir),
         "python": python,
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from specctl.algos import ALGOS
 from specctl.rollout.gate_types import PastLoad, Phase, PhaseSpan
 from specctl.rollout.observation import Port, UnitState
 from specctl.rollout.record import past_load_rows
@@ -24,9 +25,11 @@ class CurrentRelease:
 
 
 def stored_knobs(manifest: Mapping[str, object], algo: str) -> Mapping[str, int]:
-    """Return the knobs that a manifest gives to an algo."""
+    """Return the knobs that a manifest gives to an algo, in the algo's own order."""
     found = _mapping(_mapping(manifest.get("knobs")).get(algo))
-    return {str(name): value for name, value in found.items() if isinstance(value, int) and not isinstance(value, bool)}
+    known = [knob.name for knob in ALGOS[algo].knobs] if algo in ALGOS else []
+    names = [*(name for name in known if name in found), *(str(name) for name in found if name not in known)]
+    return {name: value for name in names if (value := _whole(found[name])) is not None}
 
 
 def stored_units(manifest: Mapping[str, object]) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ TAIL_LINES = 40
 MAX_SHOWN = 400  # characters of a line that are kept for people
 MAX_RANKS = 1024
 MAX_CAUSE_LINES = 4
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ERROR_NAME = re.compile(r"[A-Za-z_][\w.]{0,199}")
 _ERROR_ENDINGS = ("Error", "Exception", "Interrupt", "Exit")
 

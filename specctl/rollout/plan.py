@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import enum
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +12,20 @@ from specctl.rollout.facts import ServerFacts, stored_launch
 from specctl.rollout.release import Release, differing, next_id
 
 
+class ChangeKind(enum.Enum):
+    """What a change is of."""
+
+    ALGO = "algo"
+    KNOB = "knob"
+    FLAG = "flag"
+    ENV = "env"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One thing that would be different; None: was not there, or will not be."""
 
+    kind: ChangeKind
     name: str
     before: str | None
     after: str | None
@@ -55,7 +66,9 @@ class Plan:
             "writes": self.writes,
             "running": list(self.running) if self.running else None,
             "nothing": self.nothing,
-            "changes": [{"name": c.name, "before": c.before, "after": c.after} for c in self.changes],
+            "changes": [
+                {"kind": c.kind.value, "name": c.name, "before": c.before, "after": c.after} for c in self.changes
+            ],
             "arguments_changed": self.arguments_changed,
             "arguments": self.arguments,
             "files": list(self.files),
@@ -80,20 +93,24 @@ def flag_groups(words: Sequence[str]) -> Mapping[str, str]:
     return {key: " ".join(values) for key, values in groups.items()}
 
 
-def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+def _differences(kind: ChangeKind, before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
     names = list(dict.fromkeys([*before, *after]))
     return [
-        Change(name=name, before=before.get(name), after=after.get(name))
+        Change(kind=kind, name=name, before=before.get(name), after=after.get(name))
         for name in names
         if before.get(name) != after.get(name)
     ]
 
 
 def launch_changes(before: Mapping[str, object], after: Mapping[str, object]) -> tuple[tuple[Change, ...], int, int]:
-    """Compare two launches as manifests keep them: the changes, how many flags differ, and how many the new one has."""
+    """Compare two launches as manifests keep them: the changes, how many flags differ, and of how many."""
     flags_before, flags_after = flag_groups(_words(before)), flag_groups(_words(after))
-    flags = _differences(flags_before, flags_after)
-    return (*flags, *_differences(_environment(before), _environment(after))), len(flags), len(flags_after) - 1
+    flags = _differences(ChangeKind.FLAG, flags_before, flags_after)
+    return (
+        (*flags, *_differences(ChangeKind.ENV, _environment(before), _environment(after))),
+        len(flags),
+        len(flags_after) - 1,
+    )
 
 
 def _words(launch: Mapping[str, object]) -> list[str]:
@@ -145,8 +162,8 @@ def make(wish: Wish, facts: ServerFacts, *, files: tuple[str, ...], writes: bool
     before = stored_launch(current.manifest, current.algo) if current else {}
     changes, changed, flags = launch_changes(before, wish.launch)
     old_knobs = {name: str(value) for name, value in (current.knobs() if current else {}).items()}
-    knobs = _differences(old_knobs, {name: str(value) for name, value in wish.knobs.items()})
-    algo = Change(name="algo", before=current.algo if current else None, after=wish.algo)
+    knobs = _differences(ChangeKind.KNOB, old_knobs, {name: str(value) for name, value in wish.knobs.items()})
+    algo = Change(kind=ChangeKind.ALGO, name="algo", before=current.algo if current else None, after=wish.algo)
     loads = tuple(load.total_s for load in facts.past_loads(wish.algo))
     return Plan(
         host=wish.host,

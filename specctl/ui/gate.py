@@ -6,6 +6,8 @@ words of the ETA, then the end of the detail), never host, phase or time.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
@@ -32,23 +34,40 @@ def load_line(host: str, state: GateState, *, width: int, host_width: int = 0, a
         return final_line(host, kind(state), headline(state), width=width, host_width=host_width)
     lead = _lead(host, state.phase.label, max(host_width, cell_len(host)))
     elapsed = clock(state.elapsed_s).rjust(ELAPSED_WIDTH)
-    detail = _detail(state)
-    eta = "" if state.eta_s is None else f"   ready in ~{clock(state.eta_s)}"
-    room = width - cell_len(lead.plain) - cell_len(elapsed) - cell_len(eta)
-    if room < cell_len(detail) + 1 and eta:
-        eta = f" ~{clock(state.eta_s or 0.0)}"
-        room = width - cell_len(lead.plain) - cell_len(elapsed) - cell_len(eta)
-    bar = min(BAR_WIDTH, room - cell_len(detail) - 3)
+    layout = _layout(state, width - cell_len(lead.plain) - cell_len(elapsed))
     line = lead
-    if state.progress is not None and bar >= MIN_BAR:
-        line.append_text(_bar(state.progress, bar, ascii_only=ascii_only)).append("  ")
-        room -= bar + 2
-    elif state.progress is not None:
-        detail = f"{round(state.progress * 100)} % {detail}".rstrip()
-    line.append(set_cell_size(detail, max(room, 0)), style="detail")
-    line.append(elapsed, style="elapsed").append(eta, style="eta")
+    if layout.bar and state.progress is not None:
+        line.append_text(_bar(state.progress, layout.bar, ascii_only=ascii_only)).append("  ")
+    line.append(layout.detail, style="detail").append(elapsed, style="elapsed").append(layout.eta, style="eta")
     line.truncate(max(width, 1))
     return line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """What fits between the phase and the time, and after it: the bar's width (0: none), the detail filled up, the ETA."""
+
+    bar: int
+    detail: str
+    eta: str
+
+
+def _layout(state: GateState, room: int) -> _Layout:
+    """Return the first layout that fits: the long ETA before the short one, a bar before a percentage."""
+    words, percent = _detail(state), _percent(state)
+    short = "" if state.eta_s is None else f" ~{clock(state.eta_s)}"
+    etas = ("" if state.eta_s is None else f"   {_eta(state)}", short, "")
+    tries = [(True, eta) for eta in etas[:2]] if percent else []
+    for with_bar, eta in (*tries, *((False, eta) for eta in etas)):
+        detail = words if with_bar or not percent else f"{percent} {words}".rstrip()
+        left = room - cell_len(eta) - cell_len(detail) - 1
+        bar = min(left - 2, BAR_WIDTH) if with_bar else 0
+        if left >= 0 and (not with_bar or bar >= MIN_BAR):
+            filled = room - cell_len(eta) - (bar + 2 if with_bar else 0)
+            return _Layout(bar=bar, detail=set_cell_size(detail, filled), eta=eta)
+    cut = Text(f"{percent} {words}".strip())
+    cut.truncate(max(room - 1, 0), overflow="ellipsis", pad=True)
+    return _Layout(bar=0, detail=f"{cut.plain} ", eta="")
 
 
 def step_line(host: str, name: str, text: str, *, width: int, host_width: int = 0) -> Text:

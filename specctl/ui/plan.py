@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from specctl.rollout.facts import HostFacts, ServerFacts
-from specctl.rollout.plan import Change, Plan
+from specctl.rollout.plan import Change, ChangeKind, Plan
 from specctl.rollout.story import clock
 
 SHOWN_CHANGES = 12
@@ -46,17 +45,42 @@ def change_text(change: Change) -> str:
     return f"{change.name} {change.before or '(set)'} → {change.after or '(set)'}"
 
 
-def change_lines(plan: Plan) -> list[str]:
-    """Return the changes that are shown; a first deploy is summed up, since everything is new."""
+def _short(plan: Plan) -> str:
+    """Return algo and knobs in one line: what becomes of each."""
     if plan.running is None:
-        knobs = "   ".join(f"{name} {value}" for name, value in plan.knobs.items())
-        return [f"first deploy   algo {plan.algo}   {knobs}".rstrip()]
-    lines = [change_text(change) for change in plan.changes]
-    if len(lines) > SHOWN_CHANGES:
-        lines = [*lines[:SHOWN_CHANGES], f"… and {len(lines) - SHOWN_CHANGES} more (--diff shows all)"]
-    if not lines and plan.files:
-        lines = [f"files {', '.join(plan.files)}"]
-    return lines or ["nothing but a restart"]
+        knobs = [f"{name} {value}" for name, value in plan.knobs.items()]
+        return "   ".join([f"algo {plan.algo}", *knobs])
+    parts = [
+        f"{change.name} {change.after}" if change.before is None and change.after else change_text(change)
+        for change in plan.changes
+        if change.kind in (ChangeKind.ALGO, ChangeKind.KNOB) and change.after is not None
+    ]
+    return "   ".join(parts)
+
+
+def rows(plan: Plan) -> list[tuple[str, str]]:
+    """Return the plan as labelled lines: what changes, what is written, what it costs, what to know."""
+    found: list[tuple[str, str]] = []
+    if short := _short(plan):
+        found.append(("change", short))
+    if plan.running is None:
+        found.append(("", f"first deploy, {plan.arguments} flags"))
+    else:
+        for kind, label in ((ChangeKind.FLAG, "flags"), (ChangeKind.ENV, "env")):
+            lines = [change_text(change) for change in plan.changes if change.kind is kind]
+            if len(lines) > SHOWN_CHANGES:
+                lines = [*lines[:SHOWN_CHANGES], f"… and {len(lines) - SHOWN_CHANGES} more: --diff shows all"]
+            found.extend((label if number == 0 else "", line) for number, line in enumerate(lines))
+        if plan.arguments_changed:
+            found.append(("", f"{plan.arguments_changed} of {plan.arguments} flags"))
+        if not plan.changes:
+            found.append(("change", f"files {', '.join(plan.files)}" if plan.files else "nothing but a restart"))
+    found.append(
+        ("write", f"release {plan.release}" if plan.writes else f"nothing: release {plan.release} is on the host")
+    )
+    found.append(("cost", cost_text(plan)))
+    found.extend(("warn", warning) for warning in plan.warnings)
+    return found
 
 
 def cost_text(plan: Plan) -> str:
@@ -72,20 +96,10 @@ def view(plan: Plan, facts: ServerFacts, host: HostFacts, profile: str, *, diff:
     top = head(plan, facts, host, profile)
     if plan.nothing is not None:
         return Group(top, Text.assemble("  nothing to do: ", plan.nothing))
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="quiet", min_width=8, no_wrap=True)
-    grid.add_column(overflow="fold")
-    for number, line in enumerate(change_lines(plan)):
-        grid.add_row("  change" if number == 0 else "", line)
-    if plan.running is not None:
-        grid.add_row("", f"({plan.arguments_changed} of {plan.arguments} flags)", style="quiet")
-    grid.add_row(
-        "  write", f"release {plan.release}" if plan.writes else f"nothing: release {plan.release} is on the host"
-    )
-    grid.add_row("  cost", cost_text(plan))
-    for warning in plan.warnings:
-        grid.add_row("  warn", warning, style="warn")
-    parts: list[RenderableType] = [top, Text(""), grid]
+    parts: list[RenderableType] = [top, Text("")]
+    for label, line in rows(plan):
+        text = Text.assemble((f"  {label:<8}", "warn" if label == "warn" else "quiet"), line, overflow="fold")
+        parts.append(text)
     if diff and plan.diff:
         parts.extend([Text(""), diff_view(plan.diff)])
     return Group(*parts, Text(""))
