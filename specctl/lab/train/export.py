@@ -20,6 +20,7 @@ def write(model: nn.Module, config: TargetConfig | DraftConfig, folder: Path, to
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: tensor.to(torch.float16).contiguous() for name, tensor in model.state_dict().items()}
     save_file(tensors, folder / WEIGHTS_FILE)
+    (folder / WEIGHTS_FILE).chmod(0o644)
     (folder / CONFIG_FILE).write_text(json.dumps(config.document(), indent=2) + "\n", encoding="utf-8")
     if tokenizer is not None:
         shutil.copyfile(tokenizer, folder / TOKENIZER_FILE)
