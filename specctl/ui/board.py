@@ -104,7 +104,7 @@ class Board:
             if self._mode is Mode.JSON:
                 self._tell("", events.final_event(host, name, text))
             else:
-                self._console.print(gate.final_line(host, name, text, host_width=self._width), no_wrap=False)
+                self._console.print(gate.final_line(host, name, text, host_width=self._width), soft_wrap=True)
 
     def close(self) -> None:
         """Stop redrawing; rows that nobody ended stay as lines."""

@@ -50,16 +50,19 @@ def word_style(word: str) -> str:
     return WORD_STYLES.get(word, "phase")
 
 
-def console(*, stderr: bool = False, file: TextIO | None = None, width: int | None = None) -> Console:
+def console(
+    *, stderr: bool = False, file: TextIO | None = None, width: int | None = None, terminal: bool | None = None
+) -> Console:
     """Return a console with the styles, without markup, highlighting or emoji: text is shown as it is.
 
-    NO_COLOR and TERM are obeyed by Rich.
+    NO_COLOR and TERM are obeyed by Rich. `terminal` None: the stream itself says whether it is one.
     """
     return Console(
         theme=Theme(dict(STYLES)),
         stderr=stderr,
         file=file,
         width=width,
+        force_terminal=terminal,
         markup=False,
         highlight=False,
         emoji=False,
