@@ -190,13 +190,18 @@ class Scheduler:
         """Serve until the process ends; any failure is told to `on_death` with its traceback and ends the thread."""
         try:
             while True:
-                if self._open and self._pause is None:
-                    self._drain_inbox()
-                    self._step()
-                else:
+                if not self._may_step():
                     self._rest()
+                    continue
+                self._drain_inbox()
+                if self._may_step():
+                    self._step()
         except Exception:  # noqa: BLE001  # whatever it is, the process must end with the traceback in its log
             self._on_death(traceback.format_exc())
+
+    def _may_step(self) -> bool:
+        """Tell whether there is work and no pause; what was asked between two steps may have changed either."""
+        return bool(self._open) and self._pause is None
 
     def _drain_inbox(self) -> None:
         """Do everything that was asked since the last step."""
@@ -230,8 +235,6 @@ class Scheduler:
 
     def _step(self) -> None:
         """Run one iteration of the batch and tell everyone concerned."""
-        if not self._open:
-            return
         if self.step_sleep_s > 0:
             time.sleep(self.step_sleep_s)
         running = self._decoder.running
