@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """Nobody listens on the port."""
+    """Nobody listens on the port, or there is no way to the address."""
 
     reason: str
 
@@ -191,19 +191,19 @@ class _Call:
         """Connect, send the request and read the answer's head."""
         try:
             sock = self._transport.connect(self._address, self._port, timeout_s=self._limit_s)
-        except ConnectionRefusedError as error:
-            return Refused(reason=error.strerror or "connection refused")
+        except TimeoutError:
+            return TimedOut(limit_s=self._limit_s, connected=False)
         except OSError as error:
-            return self.failure(error, status=None, body=b"")
+            return Refused(reason=error.strerror or str(error))
         self._connected = True
         self._connection.sock = _BoundedSocket(sock, deadline=self._deadline)
-        headers = {"Accept": "*/*", "Connection": "close"}
+        headers: dict[str, str | bytes] = {"Accept": "*/*", "Connection": "close"}
         body = None
         if content is not None:
             body = json.dumps(content).encode()
             headers["Content-Type"] = "application/json"
         if key is not None:
-            headers["Authorization"] = f"Bearer {key.reveal()}"
+            headers["Authorization"] = f"Bearer {key.reveal()}".encode()
         try:
             self._connection.request(method, path, body=body, headers=headers)
             return self._connection.getresponse()

@@ -64,15 +64,17 @@ class Secret:
         raise TypeError("a secret is never pickled")
 
 
-def resolve_secret(reference: SecretRef) -> Secret:
+def resolve_secret(reference: SecretRef, *, command_limit_s: float = COMMAND_LIMIT_S) -> Secret:
     """Return the secret's value; raise UsageError, with a remedy, where it is not there or not fit to be one."""
+    if "\0" in reference.locator:
+        raise UsageError("a secret's reference holds a NUL byte", hint="remove the NUL byte")
     match reference.source:
         case SecretSource.ENV:
             text = _from_environment(reference)
         case SecretSource.FILE:
             text = _from_file(reference)
         case SecretSource.CMD:
-            text = _from_command(reference)
+            text = _from_command(reference, limit_s=command_limit_s)
         case _:
             assert_never(reference.source)
     return Secret(_checked(text, reference))
@@ -136,14 +138,14 @@ def _require_private(status: os.stat_result, reference: SecretRef) -> None:
         )
 
 
-def _from_command(reference: SecretRef) -> str:
+def _from_command(reference: SecretRef, *, limit_s: float) -> str:
     try:
         argv = shlex.split(reference.locator)
     except ValueError as error:
         raise UsageError(f"the secret {reference} is no command line: {error}", hint="close the quotes") from error
     if not argv:
         raise UsageError("a secret's command is empty", hint="name a program after cmd:")
-    output, complaint, status = _run(argv, reference)
+    output, complaint, status = _run(argv, reference, limit_s=limit_s)
     if status != 0:
         said = _shown(complaint, output)
         raise UsageError(
@@ -153,7 +155,7 @@ def _from_command(reference: SecretRef) -> str:
     return _decoded(output, reference)
 
 
-def _run(argv: list[str], reference: SecretRef) -> tuple[bytes, bytes, int]:
+def _run(argv: list[str], reference: SecretRef, *, limit_s: float) -> tuple[bytes, bytes, int]:
     """Run the command in a session of its own, so that all of it ends with the time limit; it has no terminal to ask on."""
     try:
         process = subprocess.Popen(
@@ -166,12 +168,12 @@ def _run(argv: list[str], reference: SecretRef) -> tuple[bytes, bytes, int]:
         ) from error
     with process:
         try:
-            output, complaint = process.communicate(timeout=COMMAND_LIMIT_S)
+            output, complaint = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired as error:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise UsageError(
-                f"the secret {reference} did not come within {COMMAND_LIMIT_S:g} s",
+                f"the secret {reference} did not come within {limit_s:g} s",
                 hint=f"it may wait for a passphrase; unlock its store first, then try: {shlex.join(argv)}",
             ) from error
         return output, complaint, process.returncode

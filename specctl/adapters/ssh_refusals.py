@@ -162,7 +162,8 @@ def not_authenticated(
         hint = "unlock the key into an agent (ssh-add FILE); specctl never asks for a passphrase"
     elif tried:
         login = shlex.quote(f"{settings.user}@{settings.hostname}")
-        hint = f"let one of these keys in: ssh-copy-id -p {settings.port} {login}"
+        jump = f"-o ProxyJump={shlex.quote(leg.via.alias)} " if leg.via else ""
+        hint = f"let one of these keys in: ssh-copy-id {jump}-p {settings.port} {login}"
     else:
         hint = "make a key (ssh-keygen -t ed25519) or name one: identity_file in the inventory, IdentityFile in ~/.ssh/config"
     return leg.refuse(f"{leg.who} accepts none of our keys ({offered}{left})", hint)

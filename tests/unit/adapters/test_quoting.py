@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specctl.adapters.quoting import command_line
+from specctl.adapters.quoting import MAX_LINE_BYTES, command_line
 from specctl.errors import UsageError
 
 
@@ -18,6 +18,14 @@ def test_special_characters_are_quoted() -> None:
     assert command_line(["echo", "a b", "$HOME", "it's", "é", "\udcff", ""]) == (
         b"exec echo 'a b' '$HOME' 'it'\"'\"'s' '\xc3\xa9' '\xff' ''"
     )
+
+
+def test_longest_line_is_taken_and_a_longer_one_refused() -> None:
+    """The limit is the kernel's for one argument."""
+    room = MAX_LINE_BYTES - len("exec true ")
+    assert len(command_line(["true", "x" * room])) == MAX_LINE_BYTES
+    with pytest.raises(UsageError, match="131072 bytes"):
+        command_line(["true", "x" * (room + 1)])
 
 
 @pytest.mark.parametrize("argv", [[], [""], ["a\0"], ["a", "b\0c"]])

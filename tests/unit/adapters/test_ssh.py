@@ -132,6 +132,20 @@ def test_certificate_authority_alone_is_refused_clearly(client: Client) -> None:
     assert "certificate authority" in refusal(client.host()).message
 
 
+def test_nothing_of_ours_is_offered_to_an_unknown_host(client: Client) -> None:
+    """The host key is judged before authentication begins: sshd has not even learned a user's name."""
+    log = client.sshd.folder / "sshd.log"
+    before = len(log.read_bytes())
+    client.configure(known="")
+    refusal(client.host())
+    deadline = time.monotonic() + LIMIT_S
+    while b"[preauth]" not in log.read_bytes()[before:] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    told = log.read_bytes()[before:].decode()
+    assert "by 127.0.0.1 port" in told
+    assert "user" not in told
+
+
 def test_unreadable_known_hosts_is_told(client: Client) -> None:
     """A known_hosts that is a folder is an error of its own, not an unknown key."""
     client.known_hosts.unlink()

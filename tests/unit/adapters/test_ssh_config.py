@@ -26,42 +26,57 @@ def test_least_output_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "changes"),
+    ("line", "expected"),
     [
-        ("identityfile ~/.ssh/id_%h", {"identity_files": ("/home/ada/.ssh/id_10.0.0.7",)}),
+        ("identityfile ~/.ssh/id_%h", dataclasses.replace(PLAIN, identity_files=("/home/ada/.ssh/id_10.0.0.7",))),
         (
             "identityfile %d/%u-%r-%n-%p-%i-%L-%l-100%%",
-            {"identity_files": ("/home/ada/ada-root-ct200-22-1000-desk-desk.lab-100%",)},
+            dataclasses.replace(PLAIN, identity_files=("/home/ada/ada-root-ct200-22-1000-desk-desk.lab-100%",)),
         ),
-        ("identityfile ${TOKENS}/${NOT_SET}/key", {"identity_files": ("/mnt/t/${NOT_SET}/key",)}),
-        ("identityfile none", {}),
-        ("identitiesonly yes", {"identities_only": True}),
-        ("identityagent none", {"identity_agent": None}),
-        ("identityagent SSH_AUTH_SOCK", {}),
-        ("identityagent $TOKENS", {"identity_agent": "/mnt/t"}),
-        ("identityagent ~/agent", {"identity_agent": "/home/ada/agent"}),
-        ("proxyjump u@b:2222,c", {"proxy_jump": (Hop(host="b", user="u", port=2222), Hop(host="c"))}),
-        ("proxyjump none", {}),
-        ("proxycommand nc -x proxy %h %p # 100%%", {"proxy_command": "nc -x proxy 10.0.0.7 22 # 100%"}),
-        ("proxycommand none", {}),
-        ("userknownhostsfile /a/b /c/d e /f", {"user_known_hosts_files": ("/a/b", "/c/d e", "/f")}),
-        ("userknownhostsfile none", {}),
-        ("globalknownhostsfile /etc/ssh/ssh_known_hosts", {"global_known_hosts_files": ("/etc/ssh/ssh_known_hosts",)}),
-        ("hostkeyalias rack7", {"host_key_alias": "rack7"}),
-        ("connecttimeout 4", {"connect_timeout_s": 4.0}),
-        ("connecttimeout none", {}),
-        ("serveraliveinterval 0", {}),
-        ("serveraliveinterval 20", {"alive_interval_s": 20.0}),
-        ("serveralivecountmax 5", {"alive_count": 5}),
-        ("hashknownhosts yes", {"hash_known_hosts": True}),
-        ("addressfamily inet6", {"address_family": "inet6"}),
-        ("bindaddress 10.1.1.1", {"bind_address": "10.1.1.1"}),
-        ("stricthostkeychecking no", {}),
+        (
+            "identityfile ${TOKENS}/${NOT_SET}/key",
+            dataclasses.replace(PLAIN, identity_files=("/mnt/t/${NOT_SET}/key",)),
+        ),
+        ("identityfile none", PLAIN),
+        ("identitiesonly yes", dataclasses.replace(PLAIN, identities_only=True)),
+        ("identityagent none", dataclasses.replace(PLAIN, identity_agent=None)),
+        ("identityagent SSH_AUTH_SOCK", PLAIN),
+        ("identityagent $TOKENS", dataclasses.replace(PLAIN, identity_agent="/mnt/t")),
+        ("identityagent ~/agent", dataclasses.replace(PLAIN, identity_agent="/home/ada/agent")),
+        (
+            "proxyjump u@b:2222,c",
+            dataclasses.replace(PLAIN, proxy_jump=(Hop(host="b", user="u", port=2222), Hop(host="c"))),
+        ),
+        ("proxyjump none", PLAIN),
+        (
+            "proxycommand nc -x proxy %h %p # 100%%",
+            dataclasses.replace(PLAIN, proxy_command="nc -x proxy 10.0.0.7 22 # 100%"),
+        ),
+        ("proxycommand none", PLAIN),
+        (
+            "userknownhostsfile /a/b /c/d e /f",
+            dataclasses.replace(PLAIN, user_known_hosts_files=("/a/b", "/c/d e", "/f")),
+        ),
+        ("userknownhostsfile none", PLAIN),
+        (
+            "globalknownhostsfile /etc/ssh/ssh_known_hosts",
+            dataclasses.replace(PLAIN, global_known_hosts_files=("/etc/ssh/ssh_known_hosts",)),
+        ),
+        ("hostkeyalias rack7", dataclasses.replace(PLAIN, host_key_alias="rack7")),
+        ("connecttimeout 4", dataclasses.replace(PLAIN, connect_timeout_s=4.0)),
+        ("connecttimeout none", PLAIN),
+        ("serveraliveinterval 0", PLAIN),
+        ("serveraliveinterval 20", dataclasses.replace(PLAIN, alive_interval_s=20.0)),
+        ("serveralivecountmax 5", dataclasses.replace(PLAIN, alive_count=5)),
+        ("hashknownhosts yes", dataclasses.replace(PLAIN, hash_known_hosts=True)),
+        ("addressfamily inet6", dataclasses.replace(PLAIN, address_family="inet6")),
+        ("bindaddress 10.1.1.1", dataclasses.replace(PLAIN, bind_address="10.1.1.1")),
+        ("stricthostkeychecking no", PLAIN),
     ],
 )
-def test_each_option_has_its_meaning(line: str, changes: dict[str, object]) -> None:
+def test_each_option_has_its_meaning(line: str, expected: SshSettings) -> None:
     """An option changes exactly its own settings; StrictHostKeyChecking changes none."""
-    assert settings(line) == dataclasses.replace(PLAIN, **changes)
+    assert settings(line) == expected
 
 
 def test_several_identity_files_keep_their_order() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from specctl.adapters.connect import open_transport
 from specctl.adapters.exchange import exchange
+from specctl.adapters.quoting import MAX_LINE_BYTES
 from specctl.adapters.transport import Transport
 from specctl.errors import ConnectError, UsageError
 from specctl.fleet.types import Host, Via
@@ -162,11 +163,17 @@ def test_unspeakable_argv_is_refused(transport: Transport) -> None:
             transport.open(argv)
 
 
+def test_longest_command_line_runs(transport: Transport) -> None:
+    """The longest line that is not refused really runs."""
+    content = "x" * (MAX_LINE_BYTES - len("exec printf %s "))
+    assert exchange(transport, ["printf", "%s", content], timeout_s=LIMIT_S).stdout == content.encode()
+
+
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(
-            st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=40),
+            st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=40),
             st.text("'\"\\$`!*?[]{}()<>|&;~#%= \t\n\r", max_size=20),
             st.binary(max_size=10).map(lambda raw: os.fsdecode(raw.replace(b"\0", b""))),
         ),
