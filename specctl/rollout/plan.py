@@ -103,14 +103,11 @@ def _differences(kind: ChangeKind, before: Mapping[str, str], after: Mapping[str
 
 
 def launch_changes(before: Mapping[str, object], after: Mapping[str, object]) -> tuple[tuple[Change, ...], int, int]:
-    """Compare two launches as manifests keep them: the changes, how many flags differ, and of how many."""
+    """Compare two launches as manifests keep them: the changes, how many flags differ, and of how many in all."""
     flags_before, flags_after = flag_groups(_words(before)), flag_groups(_words(after))
     flags = _differences(ChangeKind.FLAG, flags_before, flags_after)
-    return (
-        (*flags, *_differences(ChangeKind.ENV, _environment(before), _environment(after))),
-        len(flags),
-        len(flags_after) - 1,
-    )
+    changes = (*flags, *_differences(ChangeKind.ENV, _environment(before), _environment(after)))
+    return changes, len(flags), len({*flags_before, *flags_after} - {"command"})
 
 
 def _words(launch: Mapping[str, object]) -> list[str]:
