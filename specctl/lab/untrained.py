@@ -19,7 +19,21 @@ VOCAB_SIZE = 256 + len(SPECIAL_TOKENS)
 def random_models(seed: int, *, layers: int = 3, hidden: int = 32, block_size: int = 8, spread: float = 0.25) -> Models:
     """Return models drawn from this seed; `spread` is the weights' standard deviation."""
     rng = np.random.default_rng(seed)
-    target_config = TargetConfig(
+    target_config, draft_config = _configs(layers, hidden, block_size)
+    target_tensors = _draw(weights.target_shapes(target_config), rng, spread)
+    draft_tensors = _draw(weights.draft_shapes(draft_config), rng, spread)
+    target = Target(target_config, target_tensors)
+    return Models(
+        tokenizer=Tokenizer.of_bytes(SPECIAL_TOKENS),
+        target=target,
+        draft=Drafter(draft_config, draft_tensors, target),
+        weight_bytes=sum(tensor.nbytes // 2 for part in (target_tensors, draft_tensors) for tensor in part.values()),
+    )
+
+
+def _configs(layers: int, hidden: int, block_size: int) -> tuple[TargetConfig, DraftConfig]:
+    """Return two configurations that fit each other."""
+    target = TargetConfig(
         vocab_size=VOCAB_SIZE,
         hidden_size=hidden,
         num_hidden_layers=layers,
@@ -32,7 +46,7 @@ def random_models(seed: int, *, layers: int = 3, hidden: int = 32, block_size: i
         rms_norm_eps=1e-5,
         eos_token_id=0,
     )
-    draft_config = DraftConfig(
+    draft = DraftConfig(
         vocab_size=VOCAB_SIZE,
         hidden_size=hidden,
         num_hidden_layers=2,
@@ -47,16 +61,7 @@ def random_models(seed: int, *, layers: int = 3, hidden: int = 32, block_size: i
         mask_token_id=1,
         target_layer_ids=(0, layers - 1),
     )
-    target_tensors = _draw(weights.target_shapes(target_config), rng, spread)
-    draft_tensors = _draw(weights.draft_shapes(draft_config), rng, spread)
-    target = Target(target_config, target_tensors)
-    size = sum(tensor.nbytes // 2 for tensors in (target_tensors, draft_tensors) for tensor in tensors.values())
-    return Models(
-        tokenizer=Tokenizer.of_bytes(SPECIAL_TOKENS),
-        target=target,
-        draft=Drafter(draft_config, draft_tensors, target),
-        weight_bytes=size,
-    )
+    return target, draft
 
 
 def _draw(shapes: dict[str, tuple[int, ...]], rng: np.random.Generator, spread: float) -> dict[str, Floats]:
