@@ -92,8 +92,6 @@ class Host:
         """Say whether the host's cable is cut."""
         return self._cut_mark.exists()
 
-    # Asking
-
     def ssh(
         self,
         command: str | Sequence[str],
@@ -141,15 +139,12 @@ class Host:
         file.write_bytes(content)
         file.chmod(mode)
 
-    # Power
-
     def switch_on(self) -> None:
         """Start booting; `wait_ready` waits for the end of it."""
         if self.is_running:
             raise FleetError(f"{self.name} is switched on already")
         groups = cgroups.make(self.fleet_groups, self.name)
         variables = {
-            "FLEET_HOST": self.name,
             "FLEET_LINK": network.link(self.name),
             "FLEET_CUT": str(self._cut_mark),
             "FLEET_GROUPS": " ".join(str(group) for group in groups),
@@ -196,8 +191,6 @@ class Host:
     def wait_off(self) -> None:
         """Wait until nothing of the host runs."""
         until(lambda: not cgroups.members(self._groups), within_s=ENDED_WITHIN_S, what=f"the end of {self.name}")
-
-    # Network and trust
 
     def cut(self) -> None:
         """Cut the host's cable: packets vanish, connections hang. It stays cut through reboots, until `mend`."""
@@ -249,8 +242,6 @@ class Host:
             self._show_key(own)
         self.output(["sh", "-c", FRESH])
         self.wait_ready()
-
-    # Inside
 
     @property
     def _cut_mark(self) -> Path:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs one host until it is switched off, through all its reboots (nspawn ends with 133 for each). host.py sets the variables.
-# usage: FLEET_HOST=… FLEET_LINK=… FLEET_CUT=… FLEET_GROUPS=… keeper.sh NSPAWN-ARGUMENTS…
+# usage: FLEET_LINK=… FLEET_CUT=… FLEET_GROUPS=… keeper.sh NSPAWN-ARGUMENTS…
 
 stay_cut() {
     # A reboot makes a new cable: a host that was cut off stays so.

@@ -125,9 +125,8 @@ def test_a_slow_host_answers_late(fresh_fleet: fleets.Fleet) -> None:
     host.mend()
     normal_ms = float(fresh_fleet.run(ping).stdout)
 
-    assert 200 <= slow_ms < 400
+    assert normal_ms < 200 <= slow_ms < 1000
     assert long_answer.stdout == "x" * 3_000_000
-    assert normal_ms < 100
 
 
 # Prints the milliseconds of a TCP handshake: one round trip (ARP is known after the first connection).
