@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from specctl.engines._log_types import KnownText, TextKind
@@ -22,10 +21,9 @@ def rendered(document: str) -> str:
     """Return the document with every table between its marks made anew."""
     for kind in TextKind:
         begin, end = f"<!-- {kind.value} -->", f"<!-- end {kind.value} -->"
-        made = f"{begin}\n{table(kind)}\n{end}"
-        document = re.sub(
-            f"{re.escape(begin)}.*?{re.escape(end)}", lambda _, made=made: made, document, flags=re.DOTALL
-        )
+        before, _, rest = document.partition(begin)
+        _, _, after = rest.partition(end)
+        document = f"{before}{begin}\n{table(kind)}\n{end}{after}"
     return document
 
 
