@@ -212,7 +212,8 @@ def _scan(leg: Leg, key_type: str) -> str:
     """Return the command that fetches the key: from here or, behind a jump, from the hop that reaches the host."""
     settings = leg.settings
     kind = {"ssh-ed25519": "ed25519", "ssh-rsa": "rsa"}.get(key_type, "ecdsa")
-    scan = f"ssh-keyscan -t {kind} -p {settings.port} {shlex.quote(settings.hostname)}"
+    hashed = "-H " if settings.hash_known_hosts and not settings.host_key_alias else ""
+    scan = f"ssh-keyscan {hashed}-t {kind} -p {settings.port} {shlex.quote(settings.hostname)}"
     if leg.via:
         scan = f"ssh {shlex.quote(leg.via.alias)} {scan}"
     if settings.host_key_alias:

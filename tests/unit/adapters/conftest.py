@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import getpass
 import os
 import shutil
@@ -22,6 +23,8 @@ from specctl.fleet.types import Host, Via
 
 LIMIT_S = 10.0
 PRIVILEGE_SEPARATION = Path("/run/sshd")
+# Held (flock) by every test run that needs the folder above and found it missing.
+USERS = Path("/run/specctl-test-sshd.lock")
 
 
 def free_port() -> int:
@@ -149,16 +152,20 @@ def start_sshd(folder: Path, *, extra: tuple[str, ...] = ()) -> Sshd:
 
 @contextlib.contextmanager
 def privilege_separation() -> Iterator[None]:
-    """Give a root's sshd the empty folder that it insists on, and take it away again."""
-    if os.geteuid() != 0 or PRIVILEGE_SEPARATION.exists():
+    """Give a root's sshd the empty folder that it insists on; the last of several test runs at once takes it away again."""
+    if os.geteuid() != 0 or (PRIVILEGE_SEPARATION.exists() and not USERS.exists()):
         yield
         return
-    PRIVILEGE_SEPARATION.mkdir(mode=0o755)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            PRIVILEGE_SEPARATION.rmdir()
+    with USERS.open("a") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                USERS.unlink()
+                PRIVILEGE_SEPARATION.rmdir()
 
 
 @pytest.fixture(scope="session")

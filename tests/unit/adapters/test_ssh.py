@@ -94,6 +94,15 @@ def test_unknown_key_is_refused_with_the_command_that_adds_it(client: Client) ->
     assert answers(client.host())
 
 
+def test_hint_hashes_where_the_operator_hashes(client: Client) -> None:
+    """With HashKnownHosts the hint's command writes a hashed name, and the host is known by it."""
+    client.configure("HashKnownHosts yes", known="")
+    hint = refusal(client.host()).hint or ""
+    subprocess.run(hint.partition("then: ")[2], shell=True, check=True, capture_output=True)
+    assert client.known_hosts.read_text().startswith("|1|")
+    assert answers(client.host())
+
+
 def test_changed_key_is_refused_with_its_place_and_the_command_that_removes_it(client: Client, ssh_keys: Path) -> None:
     """A changed key is refused, naming file and line of the other; the hint's two commands make it right."""
     stranger = " ".join((ssh_keys / "bad1.pub").read_text().split()[:2])
