@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from specctl.adapters.exchange import exchange
 from specctl.adapters.ssh_resolve import CONFIG_VARIABLE
+from specctl.errors import EXIT_CONNECT, ConnectError
 from specctl.fleet.types import Host, Via
 
 LIMIT_S = 10.0
@@ -113,6 +114,24 @@ class Client:
         if address == "127.0.0.1" and port is None:
             port = self.sshd.port
         return Host(name="gpu1", via=Via.SSH, address=address, port=port, user=self.sshd.user, sudo=sudo)
+
+    def answers(self, host: Host) -> bool:
+        """Tell whether a command on the host gives its output."""
+        from specctl.adapters import ssh
+
+        with contextlib.closing(ssh.dial(host)) as transport:
+            return exchange(transport, ["echo", "here"], timeout_s=LIMIT_S).stdout == b"here\n"
+
+    def refusal(self, host: Host) -> ConnectError:
+        """Return the error that dialling ends with; it always names the host and says what to try."""
+        from specctl.adapters import ssh
+
+        with pytest.raises(ConnectError) as caught:
+            ssh.dial(host)
+        assert caught.value.host == "gpu1"
+        assert caught.value.exit_code == EXIT_CONNECT
+        assert caught.value.hint
+        return caught.value
 
 
 def start_sshd(folder: Path, *, extra: tuple[str, ...] = ()) -> Sshd:
@@ -217,9 +236,3 @@ def client(sshd: Sshd, ssh_keys: Path, tmp_path: Path, monkeypatch: pytest.Monke
     operator = Client(folder=folder, sshd=sshd, key=ssh_keys / "good")
     operator.configure()
     return operator
-
-
-@pytest.fixture
-def python() -> str:
-    """Return the interpreter that runs the tests."""
-    return sys.executable
