@@ -127,6 +127,8 @@ def test_plain_name_vouches_for_another_port_but_never_accuses() -> None:
     [
         "h ssh-ed25519\n",
         "h ssh-ed25519 not*base64\n",
+        "h ssh-ed25519 \x80\n",
+        "|1|\x80|YQ== " + line("", 1),
         "@unknown " + line("h", 1),
         "|1|half " + line("", 1),
         "|2|YQ==|YQ== " + line("", 1),
