@@ -48,9 +48,18 @@ def read_files(paths: Sequence[str]) -> tuple[Reading, ...]:
 def read_file(path: str) -> Reading:
     """Read one file into its tree, or into the one problem that makes it unreadable."""
     try:
-        return Reading(file=path, root=compose(_decode(_bytes_of(path))))
+        content = _bytes_of(path)
     except Unreadable as error:
         return _unreadable(path, error)
+    return read_bytes(path, content)
+
+
+def read_bytes(file: str, content: bytes) -> Reading:
+    """Read the content of a file, likewise."""
+    try:
+        return Reading(file=file, root=compose(_decode(content)))
+    except Unreadable as error:
+        return _unreadable(file, error)
 
 
 def _unreadable(path: str, error: Unreadable) -> Reading:

@@ -16,7 +16,7 @@ from specctl.fleet.positions import Branch, Items, Node, Place, Scalar, shorten
 from specctl.fleet.suggest import nearest
 
 DEEPEST = 32  # The schema itself needs eight levels.
-MOST_NODES = 100_000  # A thousand hosts with all their settings; aliases count as what they stand for.
+MOST_NODES = 50_000  # A thousand hosts with all their settings; an alias counts as what it stands for.
 
 
 class _Mark(Protocol):
@@ -93,7 +93,8 @@ class _Builder:
             self._add(self._aliased(event.anchor or "", place), None, place)
             return
         if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
-            raise Unreadable(f"holds the tag {shorten(event.tag)}: tags are not read (text goes in quotes)", place)
+            tag = shorten(event.tag.replace("tag:yaml.org,2002:", "!!"))
+            raise Unreadable(f"holds the tag {tag}: tags are not read (text goes in quotes)", place)
         if isinstance(event, yaml.ScalarEvent):
             self._total += 1
             scalar = Scalar(place=place, source=event.value, plain=event.style is None or event.style == "")
@@ -167,6 +168,8 @@ def _syntax_fault(error: yaml.MarkedYAMLError, text: str) -> Unreadable:
         words = f"text that begins with {line[mark.column]} goes in quotes"
     elif words.startswith("mapping values are not allowed"):
         words = "a second `:` here: text that holds `: ` goes in quotes, and keys of one mapping stand under each other"
+    elif mark.line >= len(lines) or (mark.line == len(lines) - 1 and not line[mark.column :].strip()):
+        words = "the file ends while something is still open: a bracket, a brace or a quote"
     elif "nesting depth" in words:
         words = f"is nested over {DEEPEST} levels deep"
     return Unreadable(words, _place(mark))

@@ -133,12 +133,13 @@ def schema() -> int:
 
 def init(
     path: Annotated[Path, typer.Argument(metavar="[PATH]", help="Where to write it.")] = Path("inventory.yaml"),
+    lab: Annotated[bool, typer.Option("--lab", help="One that works at once: the lab engine on this machine.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> int:
     """Write a commented inventory to begin with."""
     from specctl.ops import inventory as inventories
 
-    inventories.write_starter(path, force=force)
+    inventories.write_starter(path, lab=lab, force=force)
     typer.echo(f"wrote {path}: edit it, then specctl inventory check -i {path}")
     return EXIT_OK
 

@@ -93,7 +93,7 @@ def model(entry: Entry[ModelSection]) -> Model:
     return Model(
         name=entry.name,
         path=section.path,
-        size_bytes=None if section.size is None else units.size_bytes(section.size),
+        size_bytes=_size(section.size),
         block_size=section.block_size,
         target=section.target,
     )
@@ -108,7 +108,7 @@ def hardware(entry: Entry[HardwareSection]) -> Hardware:
         name=entry.name,
         gpu_model=gpus.model if gpus else None,
         gpu_count=gpus.count if gpus else None,
-        gpu_memory_bytes=units.size_bytes(gpus.memory) if gpus and gpus.memory else None,
+        gpu_memory_bytes=_size(gpus.memory) if gpus else None,
         interconnect=section.interconnect,
         note=section.note,
     )
@@ -123,6 +123,10 @@ def _reference_origin(entry: Entry[Section], key: str, kind: str) -> Origin:
         line=place.line if place else None,
         column=place.column if place else None,
     )
+
+
+def _size(value: object) -> int | None:
+    return units.size_bytes(value) if isinstance(value, str) else None
 
 
 def _interpreter(leaves: Leaves) -> str:

@@ -18,6 +18,7 @@ Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
 MOST_DIGITS = 18  # Whole numbers that every reader of YAML and JSON keeps exactly fit easily.
 
+_BARE_KEY = re.compile(r"[^\s\"':]{1,80}")
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOLEANS: Mapping[str, bool] = {
     "true": True,
@@ -31,10 +32,11 @@ _OLD_BOOLEANS = frozenset(
     form(word) for word in ("yes", "no", "on", "off") for form in (str.lower, str.title, str.upper)
 )
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*([eE][-+][0-9]+)?|\.[0-9]+)")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _ODD_NUMBER = re.compile(
-    r"[-+]?(0[0-9]+|0x[0-9a-fA-F_]+|0o[0-7]+|0b[01_]+|[0-9][0-9_]*_[0-9_]*|[1-9][0-9_]*(:[0-5]?[0-9])+)"
+    r"[-+]?(0[0-9]+|0x[0-9a-fA-F_]+|0o[0-7]+|0b[01_]+|[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"
+    r"|[0-9]+[eE][-+]?[0-9]+|[0-9]*\.[0-9]*[eE][0-9]+|\.[0-9]+[eE][-+][0-9]+)"
 )
 
 
@@ -120,10 +122,14 @@ class Document:
 
 
 def dotted(path: KeyPath) -> str:
-    """Return a path as people write it: `hosts.ct200.groups[0]`."""
+    """Return a path as people write it: `hosts.ct200.groups[0]`; a key that would not be read as one stands in quotes."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            key = part if _BARE_KEY.fullmatch(part) and part.isprintable() else f'"{shorten(part)}"'
+            text += f".{key}" if text else key
     return text
 
 

@@ -83,7 +83,9 @@ class Profiles:
             above = self._own[base].section
             base = above.extends if above else None
         if base in seen:
-            yield entry.problem(f"extends itself: {' → '.join([*seen, base or ''])}", "extends")
+            circle = seen[seen.index(base) :]
+            if entry.name == next(name for name in self._own if name in circle):
+                yield entry.problem(f"extends itself: {' → '.join([*circle, base])}", "extends")
             return
         chain = self._chain(entry.name)
         if chain is not None:

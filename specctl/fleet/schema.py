@@ -49,15 +49,15 @@ def _plain(value: object) -> object:
 class LimitsSection(Section):
     """How long each part of a deploy may take."""
 
-    load: Duration | None = None
+    load: Duration = None
     """From the start of the process until the server is ready (20m)."""
-    drain: Duration | None = None
+    drain: Duration = None
     """Waiting for running requests before a stop (2m)."""
-    stop: Duration | None = None
+    stop: Duration = None
     """From the stop until the port, the processes and the GPUs are free (1m)."""
-    stall: Duration | None = None
+    stall: Duration = None
     """A load without any progress counts as hung after this (5m)."""
-    smoke: Duration | None = None
+    smoke: Duration = None
     """For the generation that proves the algo (2m)."""
 
 
@@ -66,7 +66,7 @@ class UnitSection(Section):
 
     user: Line | None = None
     """The account that the engine runs as; root where nothing is said."""
-    memory_max: Size | None = None
+    memory_max: Size = None
     """The most main memory that the engine may use."""
     restart: bool | None = None
     """Start the engine again when it dies (true)."""
@@ -192,7 +192,7 @@ class GpusSection(Section):
     """What they are called."""
     count: Count | None = None
     """How many there are."""
-    memory: Size | None = None
+    memory: Size = None
     """Memory of one GPU, such as 96GiB."""
 
 
@@ -216,7 +216,7 @@ class ModelSection(Section):
     """Its folder on the host, or its name on the model hub."""
     kind: Literal["target", "draft"] = "target"
     """target (the default) or draft."""
-    size: Size | None = None
+    size: Size = None
     """Size of all its weights, such as 590GB."""
     block_size: Annotated[int, Field(ge=2, le=1024)] | None = None
     """The block that a draft was trained with."""

@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from specctl.fleet import schema
 
@@ -13,17 +14,25 @@ SCHEMA_ID = "https://example.com/specctl/inventory.schema.json"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def json_schema() -> dict[str, object]:
+Json = dict[str, Any]  # what pydantic itself returns; it leaves this package only as text
+
+
+def json_schema() -> Json:
     """Return the JSON schema of one inventory file."""
+    return {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "specctl inventory", **sections()["InventoryFile"]}
+
+
+def sections() -> Mapping[str, Json]:
+    """Return the schema of each section by its class, the whole file's first; every key with its description."""
     texts = field_texts()
     made = _tidy(schema.InventoryFile.model_json_schema())
     assert isinstance(made, dict)
-    sections = {"InventoryFile": made, **made["$defs"]}
-    for name, section in sections.items():
+    found: dict[str, Json] = {"InventoryFile": made, **made["$defs"]}
+    for name, section in found.items():
         for key, text in _inherited(texts, name).items():
             if key in section["properties"]:
                 section["properties"][key]["description"] = text
-    return {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "specctl inventory", **made}
+    return found
 
 
 def schema_text() -> str:

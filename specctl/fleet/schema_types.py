@@ -74,14 +74,16 @@ def _secret(value: object) -> object:
     return value
 
 
-def _duration(text: str) -> str:
-    units.seconds(text)
-    return text
+def _duration(value: object) -> object:
+    if value is not None:
+        units.seconds(value if isinstance(value, str) else "")
+    return value
 
 
-def _size(text: str) -> str:
-    units.size_bytes(text)
-    return text
+def _size(value: object) -> object:
+    if value is not None:
+        units.size_bytes(value if isinstance(value, str) else "")
+    return value
 
 
 def _texts(value: object) -> object:
@@ -99,13 +101,13 @@ def _regexp(text: str) -> str:
     return text
 
 
-_FLAG_SCHEMA: Mapping[str, object] = {
+FLAG_SCHEMA: Mapping[str, object] = {
     "anyOf": [
         {"type": ["string", "number", "boolean", "null"]},
         {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1},
     ]
 }
-_GPU_SCHEMA: Mapping[str, object] = {
+GPU_SCHEMA: Mapping[str, object] = {
     "anyOf": [
         {"type": "integer", "minimum": 1, "maximum": units.MOST_GPUS},
         {"type": "string", "pattern": units.GPU_RANGE_PATTERN},
@@ -117,7 +119,7 @@ PATTERN_WORDS: Mapping[str, str] = {
     LINE_PATTERN: "must be one line of text, and not empty",
     PATH_PATTERN: "must be an absolute path, beginning with /",
 }
-_TEXTS_SCHEMA: Mapping[str, object] = {
+TEXTS_SCHEMA: Mapping[str, object] = {
     "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
 }
 
@@ -125,14 +127,16 @@ _TEXTS_SCHEMA: Mapping[str, object] = {
 Line = Annotated[str, Field(pattern=LINE_PATTERN)]
 AbsolutePath = Annotated[str, Field(pattern=PATH_PATTERN)]
 Duration = Annotated[
-    str, AfterValidator(_duration), WithJsonSchema({"type": "string", "pattern": units.DURATION_PATTERN})
+    object, PlainValidator(_duration), WithJsonSchema({"type": ["string", "null"], "pattern": units.DURATION_PATTERN})
 ]
-Size = Annotated[str, AfterValidator(_size), WithJsonSchema({"type": "string", "pattern": units.SIZE_PATTERN})]
+Size = Annotated[
+    object, PlainValidator(_size), WithJsonSchema({"type": ["string", "null"], "pattern": units.SIZE_PATTERN})
+]
 Regexp = Annotated[str, AfterValidator(_regexp), WithJsonSchema({"type": "string", "format": "regex"})]
-Flag = Annotated[object, PlainValidator(_flag), WithJsonSchema(dict(_FLAG_SCHEMA))]
+Flag = Annotated[object, PlainValidator(_flag), WithJsonSchema(dict(FLAG_SCHEMA))]
 EnvText = Annotated[object, PlainValidator(_env_text), WithJsonSchema({"type": ["string", "number", "null"]})]
-Gpus = Annotated[object, PlainValidator(_gpus), WithJsonSchema(dict(_GPU_SCHEMA))]
+Gpus = Annotated[object, PlainValidator(_gpus), WithJsonSchema(dict(GPU_SCHEMA))]
 SecretText = Annotated[
     object, PlainValidator(_secret), WithJsonSchema({"type": ["string", "null"], "pattern": SECRET_PATTERN})
 ]
-Texts = Annotated[object, PlainValidator(_texts), WithJsonSchema(dict(_TEXTS_SCHEMA))]
+Texts = Annotated[object, PlainValidator(_texts), WithJsonSchema(dict(TEXTS_SCHEMA))]

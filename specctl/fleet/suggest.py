@@ -7,10 +7,12 @@ from collections.abc import Iterable
 
 CLOSE_RATIO = 0.6  # difflib's own default: below it the guess is noise more often than help.
 
+MOST_COMPARED = 500  # Comparing is slow; with more names than this the guess is worth less than the time.
+
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known name closest to `word`, or None where none is close."""
-    names = list(known)
+    names = list(known)[:MOST_COMPARED]
     folded = word.casefold().replace("_", "-")
     for name in names:
         if name.casefold().replace("_", "-") == folded and name != word:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-BYTES = {
+BYTES: Mapping[str, int] = {
     "B": 1,
     **{f"{letter}B": 1000 ** (power + 1) for power, letter in enumerate("kMGTP")},
     **{f"{letter}iB": 1024 ** (power + 1) for power, letter in enumerate("KMGTP")},
@@ -38,13 +38,19 @@ def size_bytes(text: str) -> int:
         raise ValueError("must be a size with its unit, such as 590GB (powers of 1000) or 96GiB (powers of 1024)")
     whole, _, fraction = found[1].partition(".")
     scaled = int(whole + fraction) * BYTES[found[2]]
-    return int(scaled // 10 ** len(fraction))
+    size, rest = divmod(scaled, int("1" + "0" * len(fraction)))
+    if rest:
+        raise ValueError("must be a whole number of bytes")
+    return size
 
 
 def size_text(size: int) -> str:
-    """Return the shortest text that `size_bytes` reads back exactly."""
-    texts = [f"{size / factor:.6f}".rstrip("0").rstrip(".") + unit for unit, factor in BYTES.items() if size >= factor]
-    exact = [text for text in texts if re.match(SIZE_PATTERN, text) and size_bytes(text) == size]
+    """Return the shortest text, with at most two decimals, that `size_bytes` reads back exactly."""
+    exact = []
+    for unit, factor in BYTES.items():
+        hundredths, rest = divmod(size * 100, factor)
+        if not rest and hundredths >= 100:
+            exact.append(f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".") + unit)
     return min(exact, key=len, default=f"{size}B")
 
 

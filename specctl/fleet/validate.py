@@ -66,7 +66,10 @@ def _problem(document: Document, fault: ErrorDetails) -> Problem | None:
     if kind == "literal_error":
         return _not_listed(document, path, str(context.get("expected", "")), fault["input"])
     if kind in _WANTED:
-        return document.problem(path, f"must be {_WANTED[kind]}, not {_named(fault['input'])}")
+        quotes = (
+            " (quotes make it text)" if kind == "string_type" and isinstance(fault["input"], bool | int | float) else ""
+        )
+        return document.problem(path, f"must be {_WANTED[kind]}, not {_named(fault['input'])}{quotes}")
     if kind in _LIMITS:
         limit, words = _LIMITS[kind]
         return document.problem(path, f"must be {words} {context[limit]}")
@@ -91,8 +94,10 @@ def _named(value: object) -> str:
             return "nothing"
         case bool():
             return "true or false"
-        case int() | float():
-            return "a number (quotes make it text)"
+        case float():
+            return "one with a fraction"
+        case int():
+            return "a number"
         case str():
             return "text"
         case list():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specctl.errors import InventoryError, Problem, UsageError
+from specctl.errors import UsageError
 from specctl.fleet.overrides import Overrides
 from specctl.fleet.select import Selection, select
 
@@ -22,7 +23,6 @@ __all__ = [
     "load",
     "load_fleet",
     "load_selected",
-    "problems",
     "write_starter",
 ]
 
@@ -76,18 +76,20 @@ def load_selected(
     return resolved.over(selected, overrides) if overrides else selected
 
 
-def problems(paths: Sequence[str] = ()) -> tuple[Problem, ...]:
-    """Return the problems of an inventory, none where it is sound."""
-    try:
-        load(paths)
-    except InventoryError as error:
-        return error.problems
-    return ()
+def lab_starter() -> str:
+    """Return an inventory that works at once: the shipped lab models, this interpreter, a state folder of the user's own."""
+    folder = Path(__file__).parent
+    text = (folder / "starter_lab.yaml").read_text(encoding="utf-8")
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "specctl"
+    places = {"@MODELS@": str(folder.parent / "lab" / "models"), "@STATE@": str(state), "@PYTHON@": sys.executable}
+    for word, place in places.items():
+        text = text.replace(word, place)
+    return text
 
 
-def write_starter(target: Path, *, force: bool = False) -> None:
-    """Write the commented starter inventory; raise UsageError where a file stands already, unless forced."""
-    text = (Path(__file__).parent / "starter.yaml").read_text(encoding="utf-8")
+def write_starter(target: Path, *, lab: bool = False, force: bool = False) -> None:
+    """Write a commented starter inventory; raise UsageError where a file stands already, unless forced."""
+    text = lab_starter() if lab else (Path(__file__).parent / "starter.yaml").read_text(encoding="utf-8")
     try:
         with target.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)

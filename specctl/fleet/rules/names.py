@@ -35,6 +35,6 @@ def _unfit(kind: str, entries: Mapping[str, Entry[Section]], allowed: re.Pattern
         if len(name) > LONGEST:
             yield entry.problem(f"the name of a {kind} has at most {LONGEST} characters")
         elif not allowed.fullmatch(name):
-            better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+            better = re.sub(r"[ _./:]+", "-", name if allowed is LOOSE else name.lower()).strip("-")
             fits = allowed.fullmatch(better) and better != name
             yield entry.problem(f'"{shorten(name)}" cannot name a {kind}: {words}', suggestion=better if fits else None)
