@@ -133,8 +133,8 @@ def prepare(contact: Contact, server: Server, algo: str, *, templates: Templates
     facts = host_facts.servers[server.name]
     capability(contact, server, facts, profile)
     compared_id = facts.current.id if facts.current else "1"
-    release = render.release(templates, contact.host, server, id=compared_id, secrets=values)
+    release = render.release(templates, contact.host, server, release_id=compared_id, secrets=values)
     plan = of_release(release, algo, facts, host=contact.host.name, force=force)
     if plan.release != compared_id:
-        release = render.release(templates, contact.host, server, id=plan.release, secrets=values)
+        release = render.release(templates, contact.host, server, release_id=plan.release, secrets=values)
     return Prepared(contact=contact, server=server, facts=facts, host_facts=host_facts, plan=plan, release=release)

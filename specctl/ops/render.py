@@ -33,7 +33,9 @@ def _algo_files(templates: Templates, host: Host, server: Server, launch: Launch
     ]
 
 
-def release(templates: Templates, host: Host, server: Server, *, id: str, secrets: Mapping[str, str]) -> Release:  # noqa: A002  # a release's id is its name
+def release(
+    templates: Templates, host: Host, server: Server, *, release_id: str, secrets: Mapping[str, str]
+) -> Release:
     """Render a whole release; `secrets` are the values by the inventory's names, all that the server refers to."""
     files: list[ReleaseFile] = []
     units: dict[str, str] = {}
@@ -41,7 +43,7 @@ def release(templates: Templates, host: Host, server: Server, *, id: str, secret
     stored: dict[str, Mapping[str, object]] = {}
     for algo in launches.possible(server):
         launch = launches.build(host, server, algo)
-        made = _algo_files(templates, host, server, launch, id)
+        made = _algo_files(templates, host, server, launch, release_id)
         files.extend(made)
         units[algo] = made[0].name
         knobs[algo] = launch.knobs
@@ -54,7 +56,7 @@ def release(templates: Templates, host: Host, server: Server, *, id: str, secret
         text = templates.render("secrets.env.j2", {"lines": unit.environment_lines(launch, secrets)})
         files.append(ReleaseFile(name=ENV_FILE, content=text, mode=SECRET_MODE, secret=True))
     return Release(
-        id=id,
+        id=release_id,
         server=server.name,
         files=tuple(files),
         units=units,

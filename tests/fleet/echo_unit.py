@@ -46,7 +46,7 @@ try:
     run("journalctl", "--sync")
     lines = {}
     fields = run("journalctl", "--output=json", "--all", "--no-pager", *("_SYSTEMD_UNIT=" + name for name in names))
-    for entry in map(json.loads, fields.splitlines()):
+    for entry in map(json.loads, filter(None, fields.split("\n"))):  # splitlines() would part a line at U+2028
         if isinstance(entry["MESSAGE"], str):
             lines.setdefault(entry["_SYSTEMD_UNIT"], []).append(entry["MESSAGE"])
     print(json.dumps([dict(state, lines=lines.get(name, []), said=said) for name, state in zip(names, now)]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from specctl.adapters.templates import Templates
@@ -34,15 +34,20 @@ def unit_of(words: list[str], env: dict[str, str]) -> str:
     return unit_text(Templates(working_dir=ROOT), HOST, server, launch, "1")
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+@settings(
+    max_examples=4,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shrink 25 units would take minutes of real systemd
+)
 @given(st.lists(LAUNCH, min_size=UNITS_AT_ONCE, max_size=UNITS_AT_ONCE))
 def test_process_gets_what_was_specified(fleet: fleets.Fleet, drawn: list[tuple[list[str], dict[str, str]]]) -> None:
     """A process that a rendered unit starts has exactly the argv and environment of the launch, whatever is in them."""
     units = [unit_of(words, env) for words, env in drawn]
     seen = echo_unit.observe_all(fleet.hosts["gpu1"], units)
-    for (words, env), (argv, environ) in zip(drawn, seen, strict=True):
-        assert argv[1:] == words
-        assert {name: value for name, value in environ.items() if name in env} == env
+    for (words, env), got in zip(drawn, seen, strict=True):
+        assert list(got.argv[1:]) == words
+        assert {name: value for name, value in got.environ.items() if name in env} == env
 
 
 def test_rendered_units_are_clean(fleet: fleets.Fleet) -> None:

@@ -118,6 +118,11 @@ def test_no_processes_are_death_where_nobody_else_tells() -> None:
     assert state.verdict == Dead(how=How.GONE)
 
 
+def test_no_processes_yet_are_no_death() -> None:
+    """Before the first process was seen, none is a start that has not begun."""
+    assert run(spec_for(), *(look(float(t), unit=UnitState(), processes=0) for t in range(5))).verdict == Loading()
+
+
 def test_last_words_that_come_late_are_waited_for() -> None:
     """The journal may bring the cause after the exit was seen: half a second is given."""
     first = run(spec_for(), look(1.0), look(2.0, unit=GONE))
@@ -307,6 +312,21 @@ def test_memory_tells_the_weights_without_a_log() -> None:
     spec = spec_for(target_bytes=50 * 10**9)
     state = run(spec, *(look(float(t), rss_bytes=10**9 + t * 10**9, journal_lost=True) for t in range(21)))
     assert (state.phase, state.detail, state.progress) == (Phase.TARGET_WEIGHTS, "20 of 50 GB", 0.4)
+
+
+def test_memory_while_the_log_speaks_is_not_taken_for_weights() -> None:
+    """Processes that start grow too: while the log tells the phase, memory does not."""
+    spec = spec_for(target_bytes=50 * 10**9)
+    line = "[2026-11-29 16:38:54] No chat template found"
+    state = run(spec, *(look(float(t), line, rss_bytes=10**9 + t * 10**9) for t in range(21)))
+    assert (state.phase, state.progress) == (Phase.START, None)
+
+
+def test_more_bytes_than_expected_are_all_of_them() -> None:
+    """An estimate never passes the expected size, in the ratio or in words."""
+    spec = spec_for(target_bytes=50 * 10**9)
+    state = run(spec, *(look(float(t), rss_bytes=10**9 + t * 10**9, journal_lost=True) for t in range(71)))
+    assert (state.detail, state.progress) == ("50 of 50 GB", 1.0)
 
 
 def test_the_eta_comes_from_past_loads_and_slides_when_late() -> None:

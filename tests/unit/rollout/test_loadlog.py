@@ -66,6 +66,15 @@ def test_an_errors_message_keeps_its_further_lines() -> None:
     assert found.error == ("ValueError: one", "two", "three", "four")
 
 
+def test_a_note_is_no_sign_of_life() -> None:
+    """A health check that fails once a second is no progress, an ordinary line is."""
+    found = scan(
+        "[2026-11-29 16:39:06] Health check failed. Server couldn't get a response from detokenizer for",
+        "[2026-11-29 16:39:07] x",
+    )
+    assert (found.signs, [hit.text.id for hit in found.notes]) == (1, ["N002"])
+
+
 def test_stray_errors_are_no_cause() -> None:
     """The EOFError of a pipe whose other end died does not stand for the death."""
     assert scan("RuntimeError: real", "", "EOFError").error == ("RuntimeError: real",)

@@ -88,6 +88,18 @@ def test_another_budget_refutes_and_is_noted() -> None:
     assert proof.notes == ("the tree line says budget 16, asked for was 7",)
 
 
+def test_every_line_of_the_smoke_test_must_agree() -> None:
+    """A budget that was wrong in the middle of the smoke test is not made right by the last line."""
+    lines = [TREE_LINE.replace("budget=7", "budget=16"), TREE_LINE]
+    assert isinstance(judge(DDTREE, KNOBS, lines, lines, SMOKE), Refuted)
+
+
+def test_a_start_lines_last_word_counts() -> None:
+    """A live change prints the init line again: what it says last is what runs."""
+    line = "Initialized DFLASH draft runner. model=x, block_size=4"
+    assert isinstance(judge(DFLASH, {"block_size": 8}, [line, line.replace("4", "8")], [], SMOKE), Proven)
+
+
 def test_a_chain_that_prints_tree_lines_is_refuted() -> None:
     """Evidence that must be absent and is not speaks against the algo."""
     lines = [line for _, line in load("spec-dflash").lines]
@@ -128,7 +140,9 @@ def test_server_info_proves_misses_or_refutes() -> None:
     assert isinstance(judge(profile, {}, [], [], SMOKE, {"a": {"b": 7}}), Proven)
     assert isinstance(judge(profile, {}, [], [], SMOKE, {"a": {"b": 8}}), Refuted)
     assert isinstance(judge(profile, {}, [], [], SMOKE, {"a": 1}), Claimed)
-    assert isinstance(judge(profile, {}, [], [], SMOKE, None), Claimed)
+    unread = judge(profile, {}, [], [], SMOKE, None)
+    assert isinstance(unread, Claimed)
+    assert unread.missing == ("/server_info was not read for a.b",)
 
 
 def test_an_impossible_accept_length_is_noted() -> None:

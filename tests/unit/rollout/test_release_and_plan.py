@@ -20,9 +20,9 @@ ROOT = Path(__file__).parents[3]
 KEY = "sk-very-secret-value"
 
 
-def release(server: Server = SERVER, *, id: str = "3", **secrets: str) -> Release:
+def release(server: Server = SERVER, *, number: str = "3", **secrets: str) -> Release:
     """Render a release of the test server."""
-    return render.release(Templates(working_dir=ROOT), HOST, server, id=id, secrets=secrets)
+    return render.release(Templates(working_dir=ROOT), HOST, server, release_id=number, secrets=secrets)
 
 
 def manifest(made: Release) -> Mapping[str, object]:
@@ -120,7 +120,7 @@ def test_changed_option_writes_the_next_release() -> None:
 
 def test_first_deploy_writes_release_one() -> None:
     """A host that has nothing gets release 1."""
-    plan = planned("dflash", release(id="1"), None)
+    plan = planned("dflash", release(number="1"), None)
     assert (plan.writes, plan.release, plan.running, plan.nothing) == (True, "1", None, None)
 
 
@@ -141,7 +141,7 @@ def test_next_id_follows_the_highest_number() -> None:
 
 def test_supervisor_release_starts_by_a_script() -> None:
     """Where supervisor keeps the server running, each algo has its section and a script that execs the engine."""
-    made = render.release(Templates(working_dir=ROOT), LOCAL, SERVER, id="1", secrets={})
+    made = render.release(Templates(working_dir=ROOT), LOCAL, SERVER, release_id="1", secrets={})
     script = made.file("dflash.sh")
     assert script is not None
     assert script.content.splitlines()[-1].startswith("exec /opt/venv/bin/python -m engine ")
