@@ -10,7 +10,7 @@ import json
 import os
 from typing import Dict, List, Mapping, Optional
 
-from specctl.host import clock, files, lease, procs, releases, services, systemd
+from specctl.host import clock, files, lease, procs, releases, services
 from specctl.host.states import State
 from specctl.host.wire import REMOTE_COMMAND, Call, OpError
 
@@ -77,7 +77,7 @@ def drift(folder: str, service: services.Service, state: State) -> List[str]:
     found = releases.damage(folder, named.id)
     content = files.read(os.path.join(releases.place(folder, named.id), named.file))
     installed = service.installed()
-    if isinstance(service, systemd.Systemd) and installed != content:
+    if service.kind == services.SYSTEMD and installed != content:
         found.append(
             "the unit file is missing" if installed is None else "the unit file differs from the current release"
         )

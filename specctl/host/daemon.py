@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import signal
+import sys
 import time
 from dataclasses import dataclass
-from typing import Optional
+from typing import List, Optional
 
 from specctl.host import commands, files
 from specctl.host import supervisor_rpc as rpc
@@ -21,7 +23,7 @@ LOG = "supervisord.log"
 START_S = 15.0
 STEP_S = 0.05
 # Paths are relative to the folder: supervisord is started there, so a long state folder cannot outgrow a socket's address.
-CONFIG_TEXT = f"""\
+BARE_TEXT = f"""\
 ; Written by specctl: servers are included by their `current` links.
 [supervisord]
 logfile={LOG}
@@ -38,10 +40,8 @@ chmod=0700
 
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
-
-[include]
-files=../*/current
 """
+CONFIG_TEXT = f"{BARE_TEXT}\n[include]\nfiles=../*/current\n"
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,14 @@ def read_history(text: str, program: str) -> History:
 
 
 class Daemon:
-    """The supervisord of a state folder; `python` is an interpreter that has the supervisor package."""
+    """The supervisord of a state folder.
 
-    def __init__(self, root: str, python: str) -> None:
+    `python` is an interpreter that has the supervisor package; None: the session's own, else a supervisord on the PATH.
+    """
+
+    def __init__(self, root: str, python: Optional[str]) -> None:
         self.folder = os.path.join(root, FOLDER)
-        self.python = python
+        self._python = python
 
     @property
     def log(self) -> str:
@@ -87,8 +90,9 @@ class Daemon:
         return rpc.reachable(self.folder, SOCKET)
 
     def ensure(self) -> None:
-        """Start it unless it runs; only one session at a time tries."""
+        """Start it unless it runs, without any program; only one session at a time tries."""
         if self.pid() is not None:
+            self._include()
             return
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         os.chmod(self.folder, 0o700)
@@ -97,18 +101,20 @@ class Daemon:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if self.pid() is None:
                 self._start()
+            self._include()
         finally:
             os.close(lock)
 
+    def _include(self) -> None:
+        """Name the servers in the configuration, for the next time that it is read."""
+        path = os.path.join(self.folder, CONFIG)
+        if files.read_text(path) != CONFIG_TEXT:
+            files.replace(path, CONFIG_TEXT.encode(), 0o600)
+
     def _start(self) -> None:
-        files.replace(os.path.join(self.folder, CONFIG), CONFIG_TEXT.encode(), 0o600)
-        done = commands.run([self.python, "-m", "supervisor.supervisord", "-c", CONFIG], START_S, folder=self.folder)
-        if done.status == commands.NOT_FOUND or b"No module named" in done.stderr:
-            raise OpError(
-                UNSUPPORTED,
-                f"{self.python} has no supervisor package",
-                hint=f"{self.python} -m pip install supervisor, or set manager: systemd for the host",
-            )
+        # With the servers in it, supervisord would start every one of them, also those that somebody stopped.
+        files.replace(os.path.join(self.folder, CONFIG), BARE_TEXT.encode(), 0o600)
+        done = commands.run([*self._program(), "-c", CONFIG], START_S, folder=self.folder)
         if done.status != 0:
             raise OpError(REMOTE_COMMAND, f"supervisord did not start: {done.last_word()}", hint=f"look at {self.log}")
         deadline = time.monotonic() + START_S
@@ -116,6 +122,21 @@ class Daemon:
             if time.monotonic() > deadline:
                 raise OpError(REMOTE_COMMAND, "supervisord started and does not answer", hint=f"look at {self.log}")
             time.sleep(STEP_S)
+
+    def _program(self) -> List[str]:
+        """Return what starts supervisord; refuse where there is none."""
+        python = self._python or sys.executable
+        there = commands.run([python, "-c", "import supervisor.supervisord"], START_S)
+        if there.status == 0:
+            return [python, "-m", "supervisor.supervisord"]
+        found = shutil.which("supervisord", path=commands.PATH) if self._python is None else None
+        if found:
+            return [found]
+        raise OpError(
+            UNSUPPORTED,
+            f"{python} has no supervisor package",
+            hint=f"{python} -m pip install supervisor, or set manager: systemd for the host",
+        )
 
     def shut_down(self) -> None:
         """End it when no program is left in it; returns when it has gone."""

@@ -6,13 +6,13 @@ import os
 import threading
 from typing import Callable, Dict, List, Mapping, Optional, TypeVar
 
-from specctl.host import activate, files, gpus, lease, packages, ports, probe, records, releases, services, weights
+from specctl.host import activate, clock, files, gpus, lease, packages, ports, probe, records, releases, services, weights
 from specctl.host.states import State
 from specctl.host.wire import Args, Call, OpError
 
 DEADLINE_S = 30.0
 RECORDS = 20
-CAPABILITY = "capability"
+PROBES = ".probes"
 
 _T = TypeVar("_T")
 
@@ -93,8 +93,7 @@ def of_server(args: Args, found: Dict[str, object]) -> None:
     held = _or_none(lambda: lease.status(folder), warnings)
     found["lease"] = held.as_wire() if held else None
     found["records"] = _or_none(lambda: records.latest(folder, RECORDS), warnings)
-    found["capability"] = _or_none(lambda: probe.known(os.path.join(folder, CAPABILITY)), warnings)
-    found["disk_free_bytes"] = _or_none(lambda: _disk_free(folder), warnings)
+    found["capability"] = _or_none(lambda: probe.known(os.path.join(os.path.dirname(folder), PROBES)), warnings)
     _or_none(lambda: _packages(args, found), warnings)
     for which in ("target", "draft"):
         _or_none(lambda name=which: _weights(args, name, found, warnings), warnings)  # type: ignore[misc]  # bound for each turn
@@ -117,10 +116,12 @@ def _of_service(args: Args, folder: str, found: Dict[str, object], warnings: Lis
     warnings.extend(drifted or [])
 
 
-def _of_host(found: Dict[str, object], warnings: List[str]) -> None:
+def _of_host(rows: List[Args], found: Dict[str, object], warnings: List[str]) -> None:
     found["cpu_count"] = os.cpu_count()
     found["memory_bytes"] = _or_none(lambda: _memory("MemTotal"), warnings)
     found["memory_free_bytes"] = _or_none(lambda: _memory("MemAvailable"), warnings)
+    homes = [row.path("dir") for row in rows]
+    found["disk_free_bytes"] = _or_none(lambda: min(_disk_free(home) for home in homes), warnings) if homes else None
     found["gpus"] = _or_none(gpus.listing, warnings)
 
 
@@ -130,7 +131,7 @@ def facts(call: Call) -> Mapping[str, object]:
     host: Dict[str, object] = {}
     servers: List[Dict[str, object]] = [{} for _ in rows]
     warnings: List[str] = []
-    works: List[Callable[[], None]] = [lambda: _of_host(host, warnings)]
+    works: List[Callable[[], None]] = [lambda: _of_host(rows, host, warnings)]
     works += [lambda row=row, found=found: of_server(row, found) for row, found in zip(rows, servers)]  # type: ignore[misc]  # bound for each
     threads = [threading.Thread(target=_guarded, args=(work, warnings), daemon=True) for work in works]
     for thread in threads:
@@ -139,7 +140,7 @@ def facts(call: Call) -> Mapping[str, object]:
         thread.join(call.args.number("timeout_s", DEADLINE_S))
     if any(thread.is_alive() for thread in threads):
         warnings.append("some facts did not come in time")
-    return {**host, "warnings": list(warnings), "servers": [dict(found) for found in servers]}
+    return {**host, "at_s": clock.boottime_s(), "warnings": list(warnings), "servers": [dict(found) for found in servers]}
 
 
 def _guarded(work: Callable[[], None], warnings: List[str]) -> None:

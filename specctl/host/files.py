@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import pwd
-from typing import Mapping, Optional
+from typing import Mapping, Optional, Tuple
+
+from specctl.host.wire import REMOTE_COMMAND, OpError
 
 TEMPORARY = ".tmp-"
 SMALL_BYTES = 1 << 20
@@ -21,14 +23,21 @@ def sync_dir(folder: str) -> None:
         os.close(descriptor)
 
 
+def _ids(owner: str) -> Tuple[int, int]:
+    try:
+        entry = pwd.getpwnam(owner)
+    except KeyError as error:
+        raise OpError(REMOTE_COMMAND, f"there is no user {owner}", hint=f"useradd --system {owner}") from error
+    return entry.pw_uid, entry.pw_gid
+
+
 def write_new(path: str, content: bytes, mode: int, owner: Optional[str] = None) -> None:
     """Write a file that must not exist yet, durable, never readable by more than its mode allows."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         if owner is not None:
-            entry = pwd.getpwnam(owner)
-            os.fchown(file.fileno(), entry.pw_uid, entry.pw_gid)
+            os.fchown(file.fileno(), *_ids(owner))
         os.fchmod(file.fileno(), mode)
         file.flush()
         os.fsync(file.fileno())

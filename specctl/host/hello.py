@@ -39,6 +39,7 @@ def hello(call: Call) -> Mapping[str, object]:
         "wall_s": clock.wall_s(),
         "python": ".".join(str(part) for part in sys.version_info[:3]),
         "uid": os.geteuid(),
+        "pid": os.getpid(),
         "os": _os_release(),
         "kernel": os.uname().release,
         "systemd": systemd_version(),

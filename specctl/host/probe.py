@@ -53,11 +53,12 @@ def probe(call: Call) -> Mapping[str, object]:
     digest, folder = args.text("digest"), args.path("cache_dir")
     if not DIGEST.match(digest):
         raise OpError(USAGE, f"{digest!r} is no digest")
+    words = args.texts("args")
     found = None if args.flag("fresh") else cached(folder, digest)
-    if found is not None:
+    if found is not None and found.get("args") == words:
         return {**found, "cached": True}
     timeout_s = args.number("timeout_s", TIMEOUT_S)
-    argv: List[str] = ["nice", "-n", "19", python, "-c", code]
+    argv: List[str] = ["nice", "-n", "19", python, "-c", code, *words]
     done = commands.run(argv, timeout_s, env=_environment(args), limit=OUTPUT_BYTES)
     if done.status is None:
         raise OpError(
@@ -72,6 +73,7 @@ def probe(call: Call) -> Mapping[str, object]:
             hint="set python: in the inventory to the engine's interpreter",
         )
     answer: Dict[str, object] = {
+        "args": words,
         "status": done.status,
         "stdout": done.stdout.decode("utf-8", "replace"),
         "stderr": done.stderr.decode("utf-8", "replace")[-4000:],

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
-from specctl.host import supervisor, systemd
 from specctl.host.wire import UNSUPPORTED, Args, OpError
 
-Service = Union[systemd.Systemd, supervisor.Supervisor]
+if TYPE_CHECKING:
+    from specctl.host.supervisor import Supervisor
+    from specctl.host.systemd import Systemd
+
+    Service = Union[Systemd, Supervisor]
+
+SYSTEMD = "systemd"
+SUPERVISOR = "supervisor"
 
 
 def of(args: Args) -> Service:
-    """Return the service of an op's arguments."""
+    """Return the service of an op's arguments; only its own manager's module is imported."""
     chosen = args.part("manager")
     kind = chosen.text("kind")
-    if kind == systemd.Systemd.kind:
-        return systemd.Systemd(chosen)
-    if kind == supervisor.Supervisor.kind:
-        return supervisor.Supervisor(chosen)
+    if kind == SYSTEMD:
+        from specctl.host.systemd import Systemd
+
+        return Systemd(chosen)
+    if kind == SUPERVISOR:
+        from specctl.host.supervisor import Supervisor
+
+        return Supervisor(chosen)
     raise OpError(UNSUPPORTED, f"no service manager named {kind}", hint="manager: systemd, or manager: supervisor")

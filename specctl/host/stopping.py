@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -17,6 +18,8 @@ GPU_PERIOD_S = 1.0
 EVENT_PERIOD_S = 1.0
 AFTER_KILL_S = 10.0
 STRANGER_S = 10.0
+# As systemd does with KillMode=mixed: what outlives the main process is not asked again.
+OUTLIVED_S = 1.0
 
 Process = Tuple[int, int]
 
@@ -33,6 +36,8 @@ class Stop:
         self._own: Dict[Process, str] = {}
         self._remember(self.service.family(self._state))
         self.ours = False
+        self.outlived: List[str] = []
+        self._rested_s: Optional[float] = None
         self._gpu_asked_s: Optional[float] = None
         self._on_gpu: List[Process] = []
 
@@ -43,8 +48,9 @@ class Stop:
                 self._own[process] = procs.name(process[0])
 
     def _refresh(self) -> None:
-        now_s = time.monotonic()
-        if now_s - self._asked_s >= STATE_PERIOD_S:
+        # Once its processes are gone, only the manager's word is missing: ask for it at every step.
+        period_s = STATE_PERIOD_S if self.living() else STEP_S / 2
+        if not self._state.at_rest and time.monotonic() - self._asked_s >= period_s:
             self._state = self.service.state()
             self._asked_s = time.monotonic()
         self._remember(self.service.pids(self._state))
@@ -91,12 +97,27 @@ class Stop:
             left = self.remaining()
             now_s = time.monotonic()
             ours_s = now_s if self.ours else ours_s
+            self._end_outlived(now_s)
             if not left or now_s - began_s > timeout_s or now_s - ours_s > STRANGER_S:
                 return left
             if left != told or now_s - told_s >= EVENT_PERIOD_S:
                 self._call.emit({"waiting_for": left, "elapsed_s": round(now_s - began_s, 2)})
                 told, told_s = left, now_s
             self._call.pause(STEP_S)
+
+    def _end_outlived(self, now_s: float) -> None:
+        """Kill the server's processes that go on though the unit has been at rest for a moment."""
+        if not self._state.at_rest:
+            self._rested_s = None
+            return
+        self._rested_s = now_s if self._rested_s is None else self._rested_s
+        living = self.living()
+        if living and now_s - self._rested_s > OUTLIVED_S:
+            names = [f"process {pid} ({self._own[(pid, began)]})" for pid, began in living]
+            if not set(names) <= set(self.outlived):
+                self._call.emit({"killing": names})
+            self.outlived = sorted({*self.outlived, *names})
+            _kill(living)
 
     def names(self) -> List[str]:
         """Return the server's processes, gone or not, as people read them."""
@@ -105,12 +126,14 @@ class Stop:
     def kill(self) -> None:
         """Kill what is left of the server: its unit, and by pid what left the unit but is known to be its own."""
         self.service.kill()
-        for process in self.living():
-            if procs.alive(process):
-                try:
-                    os.kill(process[0], signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
+        _kill(self.living())
+
+
+def _kill(processes: List[Process]) -> None:
+    for process in processes:
+        if procs.alive(process):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process[0], signal.SIGKILL)
 
 
 def stop(call: Call) -> Mapping[str, object]:
@@ -132,4 +155,4 @@ def stop(call: Call) -> Mapping[str, object]:
             f"the server is not gone: {'; '.join(left)}",
             hint="end what is named, then run the command again",
         )
-    return {"killed": killed, "processes": stopping.names(), "wall_s": round(time.monotonic() - began_s, 3)}
+    return {"killed": killed, "processes": stopping.names(), "outlived": stopping.outlived, "wall_s": round(time.monotonic() - began_s, 3)}

@@ -50,9 +50,9 @@ class Supervisor:
     kind = "supervisor"
 
     def __init__(self, args: Args) -> None:
-        self.root = args.path("root")
+        self.root = args.path("home")
         self.program = args.text("program")
-        self.daemon = Daemon(self.root, args.text("python"))
+        self.daemon = Daemon(self.root, args.text_or_none("python"))
         self._note = os.path.join(self.daemon.folder, f"{self.program}.json")
 
     def _info(self) -> Optional[Mapping[str, object]]:

@@ -6,11 +6,11 @@ import os
 import shutil
 from typing import Dict, List, Mapping
 
-from specctl.host import files, lease, ports, releases, services
+from specctl.host import clock, files, lease, ports, releases, services
 from specctl.host.wire import REMOTE_COMMAND, Call, OpError
 
 START_S = 60.0
-PURGED = (releases.RELEASES, "capability")
+PURGED = (releases.RELEASES,)
 LINKS = (releases.CURRENT, releases.PREVIOUS, "activated.json")
 
 
@@ -33,8 +33,9 @@ def state(call: Call) -> Mapping[str, object]:
 def start(call: Call) -> Mapping[str, object]:
     """Start the unit; returns as soon as the service manager has started its main process."""
     service = services.of(call.args)
+    at_s = clock.boottime_s()
     found = service.start(call.args.number("timeout_s", START_S))
-    return {"unit": found.as_wire(), **service.details(found)}
+    return {"at_s": at_s, "unit": found.as_wire(), **service.details(found)}
 
 
 def reset_failed(call: Call) -> Mapping[str, object]:
