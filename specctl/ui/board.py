@@ -65,6 +65,7 @@ class Board:
         self._rows: dict[str, Callable[[int], Text]] = {}
         self._said: dict[str, _Said] = {}
         self._live: Live | None = None
+        self._told: str | None = None  # the host of the last line that stays
 
     def __enter__(self) -> Self:
         return self
@@ -104,7 +105,10 @@ class Board:
             if self._mode is Mode.JSON:
                 self._tell("", events.final_event(host, name, text))
             else:
-                self._console.print(gate.final_line(host, name, text, host_width=self._width), soft_wrap=True)
+                follows = self._told == host
+                line = gate.final_line(host, name, text, host_width=self._width, follows=follows)
+                self._console.print(line, soft_wrap=True)
+                self._told = host
 
     def close(self) -> None:
         """Stop redrawing; rows that nobody ended stay as lines."""
@@ -128,9 +132,12 @@ class Board:
         self._draw()
 
     def _draw(self) -> None:
+        if not self._rows:
+            if self._live is not None:
+                self._live.stop()
+                self._live = None
+            return
         if self._live is None:
-            if not self._rows:
-                return
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(Group(*(row(self._console.width) for row in self._rows.values())), refresh=True)

@@ -77,9 +77,14 @@ def step_line(host: str, name: str, text: str, *, width: int, host_width: int = 
     return line
 
 
-def final_line(host: str, name: str, text: str, *, width: int | None = None, host_width: int = 0) -> Text:
-    """Return a line that stays: proof, deployed, failed, because, log, restored; the host is not repeated on a continuation."""
-    shown = "" if name in CONTINUATIONS else host
+def final_line(
+    host: str, name: str, text: str, *, width: int | None = None, host_width: int = 0, follows: bool = True
+) -> Text:
+    """Return a line that stays: proof, deployed, failed, because, log, restored.
+
+    A continuation does not repeat the host, unless it does not follow (`follows`) that host's own line.
+    """
+    shown = "" if name in CONTINUATIONS and follows else host
     line = _lead(shown, name, max(host_width, cell_len(host)), style=word_style(name))
     line.append(clean(text, MAX_TEXT), style="quiet" if name in CONTINUATIONS else "detail")
     if width is not None:

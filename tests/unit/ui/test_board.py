@@ -51,6 +51,25 @@ class Screen:
         return self.file.getvalue().splitlines()
 
 
+def shown(written: str) -> list[str]:
+    """Return what a terminal shows of a stream: rows after carriage returns, moves up and erased lines."""
+    rows, at, column = [""], 0, 0
+    for piece in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", written):
+        if piece == "\n":
+            at, column = at + 1, 0
+            rows.extend([""] * (at + 1 - len(rows)))
+        elif piece == "\r":
+            column = 0
+        elif piece.endswith("A") and piece.startswith("\x1b"):
+            at = max(at - int(piece[2:-1] or 1), 0)
+        elif piece == "\x1b[2K":
+            rows[at] = ""
+        elif not piece.startswith("\x1b"):
+            rows[at] = rows[at].ljust(column)[:column] + piece + rows[at][column + len(piece) :]
+            column += len(piece)
+    return [row.rstrip() for row in rows if row.strip()]
+
+
 def load_states(seconds: int) -> list[GateState]:
     """Return a state for every second of a load that enters the weights after ten."""
     spec = spec_for(target_bytes=10**12)
@@ -100,8 +119,8 @@ def test_what_stays_is_told_in_every_mode() -> None:
         with screen.board("ct200") as board:
             board.step("ct200", "drain", "2 running → 0")
             board.final("ct200", "deployed", "release 7, ddtree, 8:14")
-        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.file.getvalue())
-        assert "  ct200  deployed   release 7, ddtree, 8:14" in shown.splitlines()
+        told = ["  ct200  deployed   release 7, ddtree, 8:14"]
+        assert shown(screen.file.getvalue()) == (told if mode is Mode.LIVE else ["ct200 drain: 2 running → 0", *told])
     screen = Screen(Mode.JSON)
     screen.board().final("ct200", "deployed", "release 7")
     assert json.loads(screen.lines[0]) == {"event": "final", "host": "ct200", "name": "deployed", "text": "release 7"}
@@ -111,7 +130,28 @@ def test_a_long_line_is_not_broken_on_a_pipe() -> None:
     """What is longer than 80 columns stays one line, so that it can be searched."""
     screen = Screen(Mode.PLAIN)
     screen.board("h").final("h", "because", "x" * 300)
-    assert screen.lines == ["     because    " + "x" * 300]
+    assert screen.lines == ["  h  because    " + "x" * 300]
+
+
+def test_a_terminal_shows_one_row_a_host_below_what_stays() -> None:
+    """Rows redraw in place; a final line moves above them and takes its host's row away."""
+    screen = Screen(Mode.LIVE, terminal=True)
+    with screen.board("a", "b") as board:
+        for count in (3, 2, 1):
+            board.step("a", "drain", f"{count} running")
+            board.step("b", "drain", f"{count} running")
+        assert shown(screen.file.getvalue()) == ["  a  drain      1 running", "  b  drain      1 running"]
+        board.final("a", "failed", "weights")
+        assert shown(screen.file.getvalue()) == ["  a  failed     weights", "  b  drain      1 running"]
+        board.final("b", "deployed", "release 7")
+        board.final("a", "because", "pid 4121")
+        board.final("a", "log", "the line")
+    assert shown(screen.file.getvalue()) == [
+        "  a  failed     weights",
+        "  b  deployed   release 7",
+        "  a  because    pid 4121",
+        "     log        the line",
+    ]
 
 
 def test_rows_that_nobody_ended_stay_when_the_board_closes() -> None:
@@ -120,7 +160,9 @@ def test_rows_that_nobody_ended_stay_when_the_board_closes() -> None:
     board = screen.board("ct200")
     board.gate("ct200", weights())
     board.close()
-    assert "412 of 590 GB" in screen.lines[-1]
+    rows = shown(screen.file.getvalue())
+    assert len(rows) == 1
+    assert "412 of 590 GB" in rows[0]
 
 
 def test_hosts_are_aligned_by_the_longest_name() -> None:
