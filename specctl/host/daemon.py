@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
-from typing import List, Optional
+from typing import Optional
 
 from specctl.host import commands, files
 from specctl.host import supervisor_rpc as rpc
@@ -114,7 +114,10 @@ class Daemon:
     def _start(self) -> None:
         # With the servers in it, supervisord would start every one of them, also those that somebody stopped.
         files.replace(os.path.join(self.folder, CONFIG), BARE_TEXT.encode(), 0o600)
-        done = commands.run([*self._program(), "-c", CONFIG], START_S, folder=self.folder)
+        python = self._python or sys.executable
+        done = commands.run([python, "-m", "supervisor.supervisord", "-c", CONFIG], START_S, folder=self.folder)
+        if done.status != 0 and not self._has_package(python):
+            done = commands.run([self._other(python), "-c", CONFIG], START_S, folder=self.folder)
         if done.status != 0:
             raise OpError(REMOTE_COMMAND, f"supervisord did not start: {done.last_word()}", hint=f"look at {self.log}")
         deadline = time.monotonic() + START_S
@@ -123,15 +126,15 @@ class Daemon:
                 raise OpError(REMOTE_COMMAND, "supervisord started and does not answer", hint=f"look at {self.log}")
             time.sleep(STEP_S)
 
-    def _program(self) -> List[str]:
-        """Return what starts supervisord; refuse where there is none."""
-        python = self._python or sys.executable
-        there = commands.run([python, "-c", "import supervisor.supervisord"], START_S)
-        if there.status == 0:
-            return [python, "-m", "supervisor.supervisord"]
+    @staticmethod
+    def _has_package(python: str) -> bool:
+        return commands.run([python, "-c", "import supervisor.supervisord"], START_S).status == 0
+
+    def _other(self, python: str) -> str:
+        """Return a supervisord on the PATH where no interpreter was named; refuse where there is none."""
         found = shutil.which("supervisord", path=commands.PATH) if self._python is None else None
         if found:
-            return [found]
+            return found
         raise OpError(
             UNSUPPORTED,
             f"{python} has no supervisor package",

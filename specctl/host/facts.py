@@ -6,7 +6,20 @@ import os
 import threading
 from typing import Callable, Dict, List, Mapping, Optional, TypeVar
 
-from specctl.host import activate, clock, files, gpus, lease, packages, ports, probe, records, releases, services, weights
+from specctl.host import (
+    activate,
+    clock,
+    files,
+    gpus,
+    lease,
+    packages,
+    ports,
+    probe,
+    records,
+    releases,
+    services,
+    weights,
+)
 from specctl.host.states import State
 from specctl.host.wire import Args, Call, OpError
 
@@ -140,7 +153,12 @@ def facts(call: Call) -> Mapping[str, object]:
         thread.join(call.args.number("timeout_s", DEADLINE_S))
     if any(thread.is_alive() for thread in threads):
         warnings.append("some facts did not come in time")
-    return {**host, "at_s": clock.boottime_s(), "warnings": list(warnings), "servers": [dict(found) for found in servers]}
+    return {
+        **host,
+        "at_s": clock.boottime_s(),
+        "warnings": list(warnings),
+        "servers": [dict(found) for found in servers],
+    }
 
 
 def _guarded(work: Callable[[], None], warnings: List[str]) -> None:

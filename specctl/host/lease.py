@@ -102,8 +102,7 @@ def load(folder: str) -> Optional[Lease]:
 
 @contextlib.contextmanager
 def mutex(folder: str) -> Iterator[None]:
-    """Keep every other session from the lease for a moment."""
-    os.makedirs(folder, mode=0o755, exist_ok=True)
+    """Keep every other session from the lease for a moment; the folder must be there."""
     descriptor = os.open(os.path.join(folder, MUTEX), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + MUTEX_WAIT_S
     try:
@@ -140,7 +139,8 @@ def held_error(lease: Lease) -> OpError:
 
 
 def acquire(folder: str, *, owner: str, reason: Optional[str], ttl_s: Optional[float], steal: bool) -> Lease:
-    """Take the lease, or raise kind lock-held; `steal` takes it from whoever holds it."""
+    """Take the lease, or raise kind lock-held; `steal` takes it from whoever holds it. Makes the server's folder."""
+    os.makedirs(folder, mode=0o755, exist_ok=True)
     with mutex(folder):
         try:
             previous = load(folder)
@@ -166,14 +166,18 @@ def acquire(folder: str, *, owner: str, reason: Optional[str], ttl_s: Optional[f
         return lease
 
 
+def _gone(lease: Optional[Lease]) -> OpError:
+    holder = f"; {lease.owner} holds it now" if lease else ""
+    return OpError(
+        LOCK_HELD, f"our lease on the server is gone{holder}", hint="specctl status, then run the command again"
+    )
+
+
 def _confirm(folder: str, token: int) -> Lease:
     """Renew the lease of that token in place, or raise kind lock-held; the mutex is held."""
     lease = load(folder)
     if lease is None or lease.token != token:
-        holder = f"; {lease.owner} holds it now" if lease else ""
-        raise OpError(
-            LOCK_HELD, f"our lease on the server is gone{holder}", hint="specctl status, then run the command again"
-        )
+        raise _gone(lease)
     if lease.ttl_s is None:
         return lease
     if lease.boot != clock.boot_id():
@@ -194,6 +198,8 @@ def _confirm(folder: str, token: int) -> Lease:
 
 def confirm(folder: str, token: int) -> Lease:
     """Renew the lease of that token, or raise kind lock-held when it is no longer ours."""
+    if not os.path.isdir(folder):
+        raise _gone(None)
     with mutex(folder):
         return _confirm(folder, token)
 
@@ -208,6 +214,8 @@ def fenced(folder: str, token: int) -> Iterator[None]:
 
 def release(folder: str, token: Optional[int]) -> bool:
     """Give the lease of that token back, whoever's it is when None; say whether there was one to give back."""
+    if not os.path.isdir(folder):
+        return False
     with mutex(folder):
         if token is not None:
             lease = load(folder)

@@ -23,6 +23,7 @@ def append(call: Call) -> Mapping[str, object]:
     if len(line) > RECORD_BYTES:
         raise OpError(USAGE, "the record is too long")
     path = os.path.join(folder, NAME)
+    os.makedirs(folder, mode=0o755, exist_ok=True)
     with lease.mutex(folder):
         if os.path.exists(path) and os.path.getsize(path) + len(line) > ROTATE_BYTES:
             os.replace(path, os.path.join(folder, OLDER))

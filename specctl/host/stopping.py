@@ -155,4 +155,9 @@ def stop(call: Call) -> Mapping[str, object]:
             f"the server is not gone: {'; '.join(left)}",
             hint="end what is named, then run the command again",
         )
-    return {"killed": killed, "processes": stopping.names(), "outlived": stopping.outlived, "wall_s": round(time.monotonic() - began_s, 3)}
+    return {
+        "killed": killed,
+        "processes": stopping.names(),
+        "outlived": stopping.outlived,
+        "wall_s": round(time.monotonic() - began_s, 3),
+    }

@@ -118,7 +118,9 @@ def test_close_ends_calls_under_way_and_the_program(session: HostSession, tmp_pa
         session.call("logs", _logs(tmp_path), timeout_s=20)
     session.close()
     pid = session.hello["pid"]
-    assert not Path(f"/proc/{pid}").exists() or Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    assert (
+        not Path(f"/proc/{pid}").exists() or Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    )
 
 
 class Scripted:
@@ -187,4 +189,6 @@ def test_an_ill_formed_error_is_still_an_error(answer: object) -> None:
 
 def test_a_program_that_says_nothing_is_quoted_by_its_status() -> None:
     """Without a word on standard error the exit status is all that there is to say."""
-    assert of_start(9, "", refusal=None, python="python3", host="gpu1").message == "python3 did not start: exit status 9"
+    assert (
+        of_start(9, "", refusal=None, python="python3", host="gpu1").message == "python3 did not start: exit status 9"
+    )

@@ -66,9 +66,9 @@ def release_args(folder: Path, release: str, texts: Mapping[str, str], token: in
 Opener = Callable[..., HostSession]
 
 
-@pytest.fixture
-def open_session() -> Iterator[Opener]:
-    """Open sessions on this machine; they end with the test."""
+@contextlib.contextmanager
+def sessions() -> Iterator[Opener]:
+    """Open sessions on this machine; they end with the block."""
     transport = LocalTransport(Host(name="here", via=Via.LOCAL))
     opened: list[HostSession] = []
 
@@ -83,9 +83,17 @@ def open_session() -> Iterator[Opener]:
 
 
 @pytest.fixture
-def session(open_session: Opener) -> HostSession:
-    """One session on this machine."""
-    return open_session()
+def open_session() -> Iterator[Opener]:
+    """Open sessions on this machine; they end with the test."""
+    with sessions() as open_one:
+        yield open_one
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[HostSession]:
+    """One session on this machine, shared by the tests of a module; a test that ends it opens its own."""
+    with sessions() as open_one:
+        yield open_one()
 
 
 @pytest.fixture
@@ -242,7 +250,8 @@ def server(session: HostSession, folder: Path, token: int) -> Iterator[Server]:
 @pytest.fixture
 def stranger(server: Server) -> Iterator[int]:
     """The pid of a process of somebody else's that listens on the server's port at another address of this machine."""
-    code = "import socket, sys, time; s = socket.socket(); s.bind(('127.0.0.2', int(sys.argv[1]))); s.listen(); print(1, flush=True); time.sleep(600)"
+    bind = "import socket, sys, time; s = socket.socket(); s.bind(('127.0.0.2', int(sys.argv[1]))); s.listen()"
+    code = f"{bind}; print(1, flush=True); time.sleep(600)"
     process = subprocess.Popen([sys.executable, "-S", "-c", code, str(server.port)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"1\n"

@@ -44,7 +44,9 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if asked.child:
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    sys.stdout.buffer.write(b"Load weight begin.\nshards: 0%\rshards: 50%\rshards: 100%\n" + asked.text.encode() + b"\n")
+    sys.stdout.buffer.write(
+        b"Load weight begin.\nshards: 0%\rshards: 50%\rshards: 100%\n" + asked.text.encode() + b"\n"
+    )
     sys.stdout.buffer.flush()
     if asked.die_after is not None:
         threading.Timer(asked.die_after, os._exit, [asked.status]).start()

@@ -41,7 +41,11 @@ def test_module_is_python_3_8_of_the_standard_library(name: str) -> None:
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             imported.add(node.module or "")
-    foreign = {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names and name.split(".")[:2] != ["specctl", "host"]}
+    foreign = {
+        name
+        for name in imported
+        if name.split(".")[0] not in sys.stdlib_module_names and name.split(".")[:2] != ["specctl", "host"]
+    }
     assert foreign == set()
     assert len(source.splitlines()) <= 400
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from specctl.adapters.session import HostSession
+from specctl.errors import UnsupportedError
 from tests.unit.host.conftest import Server, release_args, until
 
 
@@ -30,7 +33,9 @@ def test_a_host_without_anything_has_facts_all_the_same(session: HostSession, fo
     assert (first["target_bytes"], first["draft_bytes"], first["lease"], first["records"]) == (None, None, None, [])
     assert first["warnings"] == ["no service manager named wrong"]
     assert isinstance(found["memory_bytes"], int)
-    assert found["warnings"] == ["argument name is missing", "argument dir is missing"] or "argument dir is missing" in found["warnings"]  # type: ignore[operator]  # a list
+    warnings = found["warnings"]
+    assert isinstance(warnings, list)
+    assert set(warnings) == {"argument name is missing", "argument dir is missing"}
 
 
 def test_a_running_server_has_all_facts(server: Server, tmp_path: Path) -> None:
@@ -46,7 +51,7 @@ def test_a_running_server_has_all_facts(server: Server, tmp_path: Path) -> None:
     assert (found["releases"], found["drift"], found["port"]) == (["1"], False, "own")
     assert (found["target_bytes"], found["draft_bytes"]) == (77, None)
     assert found["records"] == [{"act": "deploy", "load_s": 3.5}]
-    assert found["packages"] == {"supervisor": "4.3.0"} or "supervisor" in found["packages"]  # type: ignore[operator]  # a mapping
+    assert found["packages"] == {"supervisor": importlib.metadata.version("supervisor")}
     lease = found["lease"]
     assert isinstance(lease, dict)
     assert lease["owner"] == "tester"
@@ -89,7 +94,9 @@ def test_an_edited_release_is_drift(server: Server) -> None:
     assert (found["drift"], found["warnings"]) == (True, ["none.conf differs from the manifest"])
 
 
-def test_the_unit_file_is_compared_with_the_release(session: HostSession, folder: Path, token: int, tmp_path: Path) -> None:
+def test_the_unit_file_is_compared_with_the_release(
+    session: HostSession, folder: Path, token: int, tmp_path: Path
+) -> None:
     """Under systemd the unit file is a copy of the release's: activation writes it, a missing or edited one is written again."""
     manager = {"kind": "systemd", "unit": "specctl-k26.service", "unit_dir": str(tmp_path / "units")}
     (tmp_path / "units").mkdir()
@@ -98,9 +105,9 @@ def test_the_unit_file_is_compared_with_the_release(session: HostSession, folder
     for content in (None, "edited"):
         if content is not None:
             unit.write_text(content)
-        try:
-            session.call("release.activate", {"dir": str(folder), "id": "1", "algo": "none", "manager": manager, "token": token})
-        except Exception as error:  # systemd does not run where the unit tests do
-            assert "systemd does not run this host" in str(error)
+        with contextlib.suppress(UnsupportedError):  # systemd need not run where the unit tests do
+            session.call(
+                "release.activate", {"dir": str(folder), "id": "1", "algo": "none", "manager": manager, "token": token}
+            )
         assert unit.read_text() == "[Service]\n"
         assert not unit.is_symlink()

@@ -12,6 +12,7 @@ import pytest
 from specctl.adapters.session import HostSession
 from specctl.errors import LockHeldError
 from specctl.host import lease
+from specctl.host.wire import OpError
 from tests.unit.host.conftest import Opener, release_args, until
 
 
@@ -133,7 +134,7 @@ def test_a_late_renewal_is_ours_unless_somebody_took_it(folder: Path) -> None:
     assert lease.confirm(str(folder), ours.token).remaining_s() == pytest.approx(60.0, abs=1.0)
     _rewrite(folder, expires_s=0.0)
     theirs = lease.acquire(str(folder), owner="bob", reason=None, ttl_s=60.0, steal=False)
-    with pytest.raises(lease.OpError, match="bob holds it now"):
+    with pytest.raises(OpError, match="bob holds it now"):
         lease.confirm(str(folder), ours.token)
     assert theirs.token == ours.token + 1
 
@@ -151,7 +152,7 @@ def test_an_unreadable_lock_binds_until_it_is_stolen(folder: Path) -> None:
     """A damaged lock file is no free lock: only `steal` goes past it, with a higher token."""
     first = lease.acquire(str(folder), owner="ann", reason=None, ttl_s=60.0, steal=False)
     (folder / "lock").write_text("{")
-    with pytest.raises(lease.OpError, match="cannot be read"):
+    with pytest.raises(OpError, match="cannot be read"):
         lease.acquire(str(folder), owner="bob", reason=None, ttl_s=60.0, steal=False)
     assert lease.acquire(str(folder), owner="bob", reason=None, ttl_s=60.0, steal=True).token > first.token
 

@@ -47,7 +47,11 @@ def test_no_journal_entry_is_a_traceback(entry: bytes) -> None:
     assert mark is None or isinstance(mark, str)
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=4), max_leaves=8))
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=4), max_leaves=8
+    )
+)
 def test_no_message_is_a_traceback(message: object) -> None:
     """Whatever a message holds (numbers over 255, nested lists), lines come out or none."""
     lines, _ = journal.parse(json.dumps({"MESSAGE": message}).encode())
@@ -56,7 +60,7 @@ def test_no_message_is_a_traceback(message: object) -> None:
 
 def test_an_endless_entry_is_skipped_and_told() -> None:
     """An entry over the limit is given up, the next one is whole; memory stays bounded."""
-    pipe = io.BufferedReader(io.BytesIO(b"x" * 300_000 + b"\nshort\n"))  # type: ignore[arg-type]  # as a pipe reads
+    pipe = io.BufferedReader(io.BytesIO(b"x" * 300_000 + b"\nshort\n"))
     assert list(journal.entries(pipe, limit=100_000)) == [None, b"short"]
 
 

@@ -78,6 +78,4 @@ def test_an_interpreter_that_is_not_there_has_none(tmp_path: Path) -> None:
 
 def test_this_interpreters_own_packages_are_found() -> None:
     """The real thing: the environment that runs this test."""
-    import pytest as module
-
-    assert _versions(Path(sys.executable), "pytest") == {"pytest": module.__version__}
+    assert _versions(Path(sys.executable), "pytest") == {"pytest": pytest.__version__}

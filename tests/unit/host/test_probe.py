@@ -14,7 +14,14 @@ COUNTS = "import sys; open(sys.argv[1], 'a').write('x'); print(len(open(sys.argv
 
 
 def _args(folder: Path, code: str, **more: object) -> dict[str, object]:
-    return {"python": sys.executable, "code": code, "digest": "abcd", "cache_dir": str(folder / "probes"), "timeout_s": 10, **more}
+    return {
+        "python": sys.executable,
+        "code": code,
+        "digest": "abcd",
+        "cache_dir": str(folder / "probes"),
+        "timeout_s": 10,
+        **more,
+    }
 
 
 def test_an_answer_is_remembered_by_digest_and_arguments(session: HostSession, tmp_path: Path) -> None:

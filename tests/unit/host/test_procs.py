@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_a_zombie_is_gone() -> None:
     """A process that has ended but was not collected is not alive."""
     with subprocess.Popen([sys.executable, "-S", "-c", ""]) as child:
         until(lambda: procs.stat(child.pid) is None, "it ends")
-        assert os.path.exists(f"/proc/{child.pid}")
+        assert Path(f"/proc/{child.pid}").exists()
 
 
 def test_names_hold_no_arguments(pair: tuple[int, int]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -93,7 +92,7 @@ def test_current_is_whole_after_a_kill_at_any_change(attempts: Attempts) -> None
     assert status == 0
     assert changes > 10
     assert seen == {"before", "after"}
-    assert os.readlink(attempts.unit_dir / "multi-user.target.wants" / unit.name) == str(unit)
+    assert (attempts.unit_dir / "multi-user.target.wants" / unit.name).readlink() == unit
 
 
 def test_a_release_is_written_with_modes_and_manifest(session: HostSession, folder: Path, token: int) -> None:
@@ -171,6 +170,9 @@ def test_prune_spares_current_previous_and_pinned(session: HostSession, folder: 
     (folder / "current").symlink_to("releases/2/none.service")
     (folder / "previous").symlink_to("releases/3/none.service")
     args = {"dir": str(folder), "keep": 2, "pinned": ["5"], "token": token}
-    assert session.call("release.prune", args) == {"removed": ["1", "4", "6", "7", "8", "9"], "kept": ["2", "3", "5", "10", "11"]}
+    assert session.call("release.prune", args) == {
+        "removed": ["1", "4", "6", "7", "8", "9"],
+        "kept": ["2", "3", "5", "10", "11"],
+    }
     listed = session.call("release.list", {"dir": str(folder)})
     assert (listed["current"], listed["previous"]) == ({"id": "2", "algo": "none"}, {"id": "3", "algo": "none"})

@@ -15,7 +15,7 @@ import pytest
 from specctl.adapters import session_payload
 from specctl.adapters.session import HostSession
 from specctl.errors import SpecctlError
-from tests.unit.host.conftest import Server, running, until
+from tests.unit.host.conftest import Opener, Server, running, until
 
 
 class Raw:
@@ -65,7 +65,13 @@ def test_replies_carry_the_requests_ids(raw: Raw) -> None:
     replies = {reply["id"]: reply for reply in (raw.hear(), raw.hear(), raw.hear())}
     assert set(replies) == {1, 2, 3}
     assert "boottime_s" in str(replies[1]["result"])
-    assert replies[3]["error"] == {"kind": "usage", "message": "no op named nonsense", "hint": None, "status": None, "output": ""}
+    assert replies[3]["error"] == {
+        "kind": "usage",
+        "message": "no op named nonsense",
+        "hint": None,
+        "status": None,
+        "output": "",
+    }
 
 
 def test_a_request_may_come_in_pieces(raw: Raw) -> None:
@@ -76,7 +82,9 @@ def test_a_request_may_come_in_pieces(raw: Raw) -> None:
     assert raw.hear()["id"] == 7
 
 
-@pytest.mark.parametrize("line", [b"{", b"[]", b'"x"', b'{"id":"x","op":"ping"}', b'{"op":"ping"}', b"\xff\xfe", b'{"id":1}'])
+@pytest.mark.parametrize(
+    "line", [b"{", b"[]", b'"x"', b'{"id":"x","op":"ping"}', b'{"op":"ping"}', b"\xff\xfe", b'{"id":1}']
+)
 def test_nonsense_is_answered_and_survived(raw: Raw, line: bytes) -> None:
     """What is no request gets an error under id 0; the session goes on."""
     raw.say(line + b"\n")
@@ -109,11 +117,12 @@ def test_it_ends_when_it_hears_nothing() -> None:
         assert silent.wait(10) == 0
 
 
-def test_the_unit_is_left_as_it_is(server: Server) -> None:
+def test_the_unit_is_left_as_it_is(server: Server, open_session: Opener) -> None:
     """A session that ends, even by kill -9 while it watches, leaves the engine running."""
     pid = server.deploy("1")["main_pid"]
-    own = server.session.hello["pid"]
     assert isinstance(pid, int)
+    server.session = open_session()
+    own = server.session.hello["pid"]
     assert isinstance(own, int)
     looks = server.watch()
     thread = threading.Thread(target=looks._run)

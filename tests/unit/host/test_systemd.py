@@ -40,7 +40,9 @@ def test_a_running_unit() -> None:
     )
 
 
-@pytest.mark.parametrize(("code", "status", "expected"), [("1", "3", 3), ("2", "9", 137), ("3", "11", 139), ("0", "0", None)])
+@pytest.mark.parametrize(
+    ("code", "status", "expected"), [("1", "3", 3), ("2", "9", 137), ("3", "11", 139), ("0", "0", None)]
+)
 def test_exit_statuses(code: str, status: str, expected: int | None) -> None:
     """An exit status is itself, a signal is 128 + its number, no end is None."""
     assert systemd.parse_state(f"MainPID=0\nExecMainCode={code}\nExecMainStatus={status}\n").exit_status == expected

@@ -102,7 +102,9 @@ def test_figures_of_all_processes_are_summed(server: Server) -> None:
     """Memory and processor time cover the main process and its children."""
     server.deploy("1", "none", "--child")
     with server.watch().going() as looks:
-        looks.when(lambda look: look.processes == 2 and look.rss_bytes is not None and look.rss_bytes > 1 << 20, "figures")
+        looks.when(
+            lambda look: look.processes == 2 and look.rss_bytes is not None and look.rss_bytes > 1 << 20, "figures"
+        )
         looks.when(lambda look: look.cpu_s is not None and look.cpu_s > 0, "processor time")
 
 
