@@ -30,7 +30,7 @@ from specctl.fleet.types import (
 
 def host(inventory: Inventory, merged: MergedHost) -> Host:
     """Build a host with its servers."""
-    leaves, section = merged.leaves, merged.section
+    leaves = merged.leaves
     return Host(
         name=merged.entry.name,
         via=Via(str(leaves["connect", "via"].value)),
@@ -47,11 +47,17 @@ def host(inventory: Inventory, merged: MergedHost) -> Host:
         servers=tuple(
             server(inventory, placement, placement.profile) for placement in merged.placements if placement.profile
         ),
-        provenance=_provenance(leaves)
-        | {
-            key: _reference_origin(merged.entry, key, "host") for key in ("hardware", "groups") if getattr(section, key)
-        },
+        provenance=_provenance(leaves) | _host_origins(inventory, merged),
     )
+
+
+def _host_origins(inventory: Inventory, merged: MergedHost) -> dict[str, Origin]:
+    """Return where a host's hardware and groups come from; a group that names the host counts where the host names none."""
+    said = [key for key in ("hardware", "groups") if getattr(merged.section, key)]
+    found = {key: _reference_origin(merged.entry, key, "host") for key in said}
+    if merged.groups and "groups" not in found:
+        found["groups"] = _reference_origin(inventory.groups[merged.groups[0]], "hosts", "group")
+    return found
 
 
 def server(inventory: Inventory, placement: Placement, profile: EngineProfile) -> Server:
@@ -81,7 +87,8 @@ def server(inventory: Inventory, placement: Placement, profile: EngineProfile) -
         limits=_limits(leaves),
         unit=_unit(leaves),
         waivers=tuple(Waiver(rule=path[1], reason=str(leaf.value)) for path, leaf in _below(leaves, "waivers").items()),
-        provenance=_provenance({path: leaf for path, leaf in leaves.items() if path[0] not in REFERENCE_KEYS})
+        provenance=_provenance(leaves)
+        | ({"python": leaves["venv",].origin} if ("venv",) in leaves else {})
         | {key: _reference_origin(placement.server, key, "server") for key in own},
     )
 

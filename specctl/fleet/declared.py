@@ -93,7 +93,7 @@ def _section(kind: type[S], sections: Mapping[str, object], name: str, raw: Plai
     section = sections.get(name)
     if isinstance(section, kind):
         return section
-    return kind() if name in sections and raw is None else None
+    return kind.model_construct() if name in sections and raw is None else None
 
 
 def _taken(entry: Entry[S], first: Document) -> Problem:

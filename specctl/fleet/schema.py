@@ -18,10 +18,13 @@ from specctl.fleet.schema_types import (
     Flag,
     Gpus,
     Line,
+    Name,
     Regexp,
     SecretText,
     Size,
+    SomeTime,
     Texts,
+    Word,
 )
 
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -49,22 +52,22 @@ def _plain(value: object) -> object:
 class LimitsSection(Section):
     """How long each part of a deploy may take."""
 
-    load: Duration = None
+    load: SomeTime = None
     """From the start of the process until the server is ready (20m)."""
     drain: Duration = None
     """Waiting for running requests before a stop (2m)."""
-    stop: Duration = None
+    stop: SomeTime = None
     """From the stop until the port, the processes and the GPUs are free (1m)."""
-    stall: Duration = None
+    stall: SomeTime = None
     """A load without any progress counts as hung after this (5m)."""
-    smoke: Duration = None
+    smoke: SomeTime = None
     """For the generation that proves the algo (2m)."""
 
 
 class UnitSection(Section):
     """What the service manager is told beside the launch."""
 
-    user: Line | None = None
+    user: Word | None = None
     """The account that the engine runs as; root where nothing is said."""
     memory_max: Size = None
     """The most main memory that the engine may use."""
@@ -94,7 +97,7 @@ class LaunchSection(Section):
     """A virtual environment on the host: python is its bin/python."""
     cuda_home: AbsolutePath | None = None
     """The CUDA toolkit; its bin/ leads PATH and CUDA_HOME names it."""
-    bind: Line | None = None
+    bind: Word | None = None
     """The address to listen on (127.0.0.1)."""
     port: Port | None = None
     """The port to listen on."""
@@ -112,7 +115,7 @@ class LaunchSection(Section):
     """Environment variables of the engine."""
     secrets: SecretsSection | None = None
     """References to secrets; they reach the engine by files of mode 0600, never by its arguments."""
-    served_name: Line | None = None
+    served_name: Name | None = None
     """The name under which the engine offers the model."""
     working_dir: AbsolutePath | None = None
     """The folder to start the engine in."""
@@ -140,9 +143,9 @@ class ConnectSection(Section):
 
     via: Literal["ssh", "local"] | None = None
     """ssh (the default) or local: this machine."""
-    address: Line | None = None
+    address: Word | None = None
     """A name, an address or an alias of ~/.ssh/config; the host's own name where nothing is said."""
-    user: Line | None = None
+    user: Word | None = None
     """The account to log in as."""
     port: Port | None = None
     """The port of sshd."""
@@ -212,7 +215,7 @@ class HardwareSection(Section):
 class ModelSection(Section):
     """A target or a draft, as it lies on the hosts."""
 
-    path: Line
+    path: Name
     """Its folder on the host, or its name on the model hub."""
     kind: Literal["target", "draft"] = "target"
     """target (the default) or draft."""

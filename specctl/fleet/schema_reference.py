@@ -31,6 +31,8 @@ _TABLES: Mapping[str, str] = {
 _KINDS: Mapping[str, str] = {
     schema_types.PATH_PATTERN: "absolute path",
     schema_types.LINE_PATTERN: "text",
+    schema_types.NAME_PATTERN: "text",
+    schema_types.WORD_PATTERN: "word",
     schema_types.SECRET_PATTERN: "reference",
     units.DURATION_PATTERN: "duration",
     units.SIZE_PATTERN: "size",

@@ -12,9 +12,13 @@ from pydantic.functional_validators import AfterValidator
 from specctl.fleet import units
 
 LINE_PATTERN = r"^[^\r\n\x00]*[^\s\x00][^\r\n\x00]*$"
+# Words and names end up on command lines, ours or the engine's, where a leading dash would make an option of them.
+WORD_PATTERN = r"^[^-\s\x00][^\s\x00]*$"
+NAME_PATTERN = r"^[^-\s\x00][^\r\n\x00]*$"
 PATH_PATTERN = r"^/[^\r\n\x00]*$"
 SECRET_PATTERN = r"^(env|file|cmd):.+$"  # noqa: S105  # a pattern, not a password
 
+SHORTEST_S = 1.0  # A limit below this ends everything before it began.
 _Check = Callable[[object], object]
 
 
@@ -80,6 +84,12 @@ def _duration(value: object) -> object:
     return value
 
 
+def _some_time(value: object) -> object:
+    if _duration(value) is not None and units.seconds(str(value)) < SHORTEST_S:
+        raise ValueError("must be at least 1s")
+    return value
+
+
 def _size(value: object) -> object:
     if value is not None:
         units.size_bytes(value if isinstance(value, str) else "")
@@ -117,6 +127,8 @@ GPU_SCHEMA: Mapping[str, object] = {
 }
 PATTERN_WORDS: Mapping[str, str] = {
     LINE_PATTERN: "must be one line of text, and not empty",
+    WORD_PATTERN: "must be one word that does not begin with -",
+    NAME_PATTERN: "must be one line of text, not empty, that begins with neither a space nor -",
     PATH_PATTERN: "must be an absolute path, beginning with /",
 }
 TEXTS_SCHEMA: Mapping[str, object] = {
@@ -125,10 +137,12 @@ TEXTS_SCHEMA: Mapping[str, object] = {
 
 # Patterns are held by pydantic's core: a function for each of these many fields would double the time of the import.
 Line = Annotated[str, Field(pattern=LINE_PATTERN)]
+Word = Annotated[str, Field(pattern=WORD_PATTERN)]
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 AbsolutePath = Annotated[str, Field(pattern=PATH_PATTERN)]
-Duration = Annotated[
-    object, PlainValidator(_duration), WithJsonSchema({"type": ["string", "null"], "pattern": units.DURATION_PATTERN})
-]
+_DURATION_SCHEMA: Mapping[str, object] = {"type": ["string", "null"], "pattern": units.DURATION_PATTERN}
+Duration = Annotated[object, PlainValidator(_duration), WithJsonSchema(dict(_DURATION_SCHEMA))]
+SomeTime = Annotated[object, PlainValidator(_some_time), WithJsonSchema(dict(_DURATION_SCHEMA))]
 Size = Annotated[
     object, PlainValidator(_size), WithJsonSchema({"type": ["string", "null"], "pattern": units.SIZE_PATTERN})
 ]

@@ -129,8 +129,6 @@ def _values(values: Mapping[str, Value], provenance_of: Mapping[str, Origin], *,
 
 
 def _origin(path: str, provenance: Mapping[str, Origin]) -> Origin | None:
-    if path == "python" and "venv" in provenance:
-        return provenance["venv"]
     plain = path.removesuffix("_s") if path.startswith("limits.") else path
     return provenance.get(_ORIGIN_KEYS.get(plain, plain))
 

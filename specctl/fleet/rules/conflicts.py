@@ -1,4 +1,4 @@
-"""What servers of one host cannot share, a port and a GPU, and GPUs that the host does not have."""
+"""What servers of one machine cannot share, a port and a GPU, and GPUs that a host does not have."""
 
 from __future__ import annotations
 
@@ -11,12 +11,25 @@ from specctl.fleet.suggest import listed
 
 def check(hosts: Sequence[MergedHost]) -> Iterator[Problem]:
     """Yield the conflicts of every host."""
+    machines: dict[tuple[object, ...], list[Placement]] = {}
     for host in hosts:
+        machines.setdefault(_machine(host), []).extend(host.placements)
         yield from _connection(host)
-        yield from _ports(host.placements)
-        yield from _gpus(host.placements)
         for placement in host.placements:
             yield from _outside(placement)
+    for placements in machines.values():
+        yield from _ports(placements)
+        yield from _gpus(placements)
+
+
+def _machine(host: MergedHost) -> tuple[object, ...]:
+    """Tell machines apart: two hosts at one address, or both this machine, are one."""
+    said = {
+        key: leaf.value for key in ("via", "address", "port") if (leaf := host.leaves.get(("connect", key))) is not None
+    }
+    if said["via"] == "local":
+        return ("local",)
+    return (said.get("address", host.entry.name), said.get("port"))
 
 
 def _connection(host: MergedHost) -> Iterator[Problem]:
@@ -37,7 +50,7 @@ def _ports(placements: Sequence[Placement]) -> Iterator[Problem]:
             continue
         other = first.setdefault(port, placement)
         if other is not placement:
-            words = f"port {port} of {placement.host.name} belongs to {other.server.name} already"
+            words = f"port {port} of {placement.host.name} belongs to {_owner(other, placement)} already"
             words += f" (wanted by {placement.server.name})"
             yield placement.leaves[("port",)].problem(words)
 
@@ -49,10 +62,16 @@ def _gpus(placements: Sequence[Placement]) -> Iterator[Problem]:
         for gpu in placement.gpus:
             other = first.setdefault(gpu, placement)
             if other is not placement:
-                clashes.setdefault(other.server.name, []).append(gpu)
+                clashes.setdefault(_owner(other, placement), []).append(gpu)
         for name, gpus in clashes.items():
             words = f"GPU {listed(str(gpu) for gpu in gpus)} of {placement.host.name} belongs to {name} already"
             yield placement.leaves[("gpus",)].problem(f"{words} (wanted by {placement.server.name})")
+
+
+def _owner(other: Placement, placement: Placement) -> str:
+    """Name the server that was there first, with its host where that is another entry for the same machine."""
+    same = other.host.name == placement.host.name
+    return other.server.name if same else f"{other.server.name} of {other.host.name}, the same machine,"
 
 
 def _outside(placement: Placement) -> Iterator[Problem]:

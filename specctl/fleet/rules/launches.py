@@ -28,6 +28,7 @@ OWN_DIRECTIVES: Mapping[str, str] = {
     "MemoryMax": "unit.memory_max",
     "Restart": "unit.restart",
     "TimeoutStopSec": "limits.drain",
+    "SetCredential": "secrets",
     "User": "unit.user",
     "WorkingDirectory": "working_dir",
 }

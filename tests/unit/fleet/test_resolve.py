@@ -223,6 +223,7 @@ def test_host_settings_come_from_defaults_groups_and_the_host() -> None:
         "python3.9",
     )
     assert got.provenance["connect.port"].layer == "group:g"
+    assert got.provenance["groups"] == Origin(layer="group:g", file="a.yaml", line=7, column=66)
 
 
 def test_a_host_names_its_groups_first() -> None:
