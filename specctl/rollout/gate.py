@@ -29,7 +29,8 @@ from specctl.rollout.gate_types import (
 from specctl.rollout.observation import Observation, Port, UnitState
 
 UNLISTED = "F900"
-UNLISTED_TITLE = "the engine ended with an error that specctl has no entry for"
+UNLISTED_TITLE = "an error that specctl has no entry for"
+_MAX_TITLE = 120
 UNLISTED_REMEDY = "read the lines above it: `specctl logs --host H`; then search the engine's issues for the message"
 _READY_STATUS = 200
 _GONE_STATES = frozenset({"failed", "inactive", "deactivating"})
@@ -147,8 +148,13 @@ def _explained(grammar: LogGrammar, state: GateState) -> Failed | None:
     status = state.gone.exit_status if state.gone else None
     hit = loadlog.cause(grammar, state.scan)
     if hit is None and state.scan.error and (state.gone is not None or state.scan.collapsed):
+        said = state.scan.error[0][:_MAX_TITLE]
         return Failed(
-            fatal=UNLISTED, title=UNLISTED_TITLE, cause=state.scan.error, remedy=UNLISTED_REMEDY, exit_status=status
+            fatal=UNLISTED,
+            title=f"{UNLISTED_TITLE}: {said}",
+            cause=state.scan.error,
+            remedy=UNLISTED_REMEDY,
+            exit_status=status,
         )
     hit = hit or loadlog.consequence(grammar, state.scan)
     if hit is None:

@@ -95,7 +95,7 @@ def _quantity(name: str, value: float | None) -> str:
     if value is None:
         return "—"
     if name in {"memory", "GPU memory", "disk reads"}:
-        return f"{value / 1e9:.1f} GB"
+        return f"{value / 1e9:.1f} GB" if abs(value) >= 1e9 else f"{value / 1e6:.0f} MB"
     return f"{value:.1f} s" if name == "CPU time" else f"{value:.0f}"
 
 

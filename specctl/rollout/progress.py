@@ -12,6 +12,7 @@ from specctl.rollout.loadlog import LogScan
 from specctl.rollout.observation import Observation
 
 _SEEN_BYTES = 64 << 20  # growth under this says nothing: interpreters and allocators move as much
+_TOLD_BYTES = 4 * _SEEN_BYTES  # weights smaller than this cannot be told from other growth
 _WEIGHTS = (Phase.TARGET_WEIGHTS, Phase.DRAFT_WEIGHTS)
 
 
@@ -49,10 +50,10 @@ def phase_of(spec: GateSpec, scan: LogScan, seen: Observation, *, base: Figures,
     """
     phase = Phase.WARMUP if own and scan.phase.place < Phase.WARMUP.place else scan.phase
     blind = phase is Phase.START and (seen.journal_lost or not scan.signs)
+    if not blind or spec.target_bytes is None or spec.target_bytes < _TOLD_BYTES:
+        return phase
     grown = _grown(base, now)
-    if blind and spec.target_bytes and grown is not None and grown >= max(spec.target_bytes // 50, _SEEN_BYTES):
-        return Phase.TARGET_WEIGHTS
-    return phase
+    return Phase.TARGET_WEIGHTS if grown is not None and grown >= max(spec.target_bytes // 50, _SEEN_BYTES) else phase
 
 
 def estimate(spec: GateSpec, phase: Phase, scan: LogScan, *, base: Figures, now: Figures) -> Estimate:
@@ -70,7 +71,7 @@ def estimate(spec: GateSpec, phase: Phase, scan: LogScan, *, base: Figures, now:
 def _by_growth(spec: GateSpec, phase: Phase, base: Figures, now: Figures) -> Estimate:
     expected = {Phase.TARGET_WEIGHTS: spec.target_bytes, Phase.DRAFT_WEIGHTS: spec.draft_bytes}.get(phase)
     grown = _grown(base, now)
-    if not expected or expected < 0 or grown is None or grown < min(_SEEN_BYTES, expected):
+    if expected is None or expected < _TOLD_BYTES or grown is None or grown < _SEEN_BYTES:
         return Estimate()
     shown = min(grown, expected)
     unit, size = ("GB", 1e9) if expected >= 1e9 else ("MB", 1e6)

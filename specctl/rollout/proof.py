@@ -21,6 +21,8 @@ TREE_LINE = r"DDTREE metrics:.{0,80}\bbudget=(?P<tree_budget>\d{1,6})\b"
 _NODES = re.compile(r"\bavg_actual_nodes=([\d.]{1,12})")
 _ACCEPT_SLACK = 0.005  # accept lengths are printed with two decimals
 _MAX_NOTES = 8
+_MIN_WORDS = 6
+_LITERAL = re.compile(r"(?:[\w :=,/-]|\\[^A-Za-z0-9])*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,5 +243,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _short(pattern: str) -> str:
-    """Return a pattern fit for a sentence."""
-    return pattern if len(pattern) <= 60 else f"{pattern[:57]}..."
+    """Return a pattern fit for a sentence: the literal words that it begins with, where there are enough of them."""
+    literal = _LITERAL.match(pattern)
+    words = re.sub(r"\\([^A-Za-z0-9])", r"\1", literal[0]) if literal else ""
+    return f'"{words}…"' if len(words) >= _MIN_WORDS else repr(pattern[:60])

@@ -178,6 +178,7 @@ def test_an_unknown_error_above_the_sigquit_is_the_cause() -> None:
     state = gate.conclude(spec_for(), state)
     assert isinstance(state.verdict, Failed)
     assert (state.verdict.fatal, state.verdict.cause) == ("F900", ("KeyError: 'model.layers.61'",))
+    assert state.verdict.title == "an error that specctl has no entry for: KeyError: 'model.layers.61'"
 
 
 def test_an_error_that_the_engine_survives_fails_nothing() -> None:
@@ -327,6 +328,14 @@ def test_more_bytes_than_expected_are_all_of_them() -> None:
     spec = spec_for(target_bytes=50 * 10**9)
     state = run(spec, *(look(float(t), rss_bytes=10**9 + t * 10**9, journal_lost=True) for t in range(71)))
     assert (state.detail, state.progress) == ("50 of 50 GB", 1.0)
+
+
+def test_small_weights_are_not_guessed_from_memory() -> None:
+    """Weights of a few megabytes drown in what an interpreter needs: no estimate, rather than "all there" at once."""
+    spec = spec_for(target_bytes=2 * 10**6)
+    begin = "[2026-11-29 16:39:06] Load weight begin. avail mem=90 GB"
+    state = run(spec, look(0.0, rss_bytes=10**7), look(1.0, begin, rss_bytes=10**7), look(2.0, rss_bytes=10**9))
+    assert (state.phase, state.progress, state.detail) == (Phase.TARGET_WEIGHTS, None, None)
 
 
 def test_the_eta_comes_from_past_loads_and_slides_when_late() -> None:
