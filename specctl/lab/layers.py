@@ -127,7 +127,7 @@ def unit_heads(heads: Floats, turns: Complexes, scale: Floats, eps: Floats) -> F
 def attend(queries: Floats, keys: Floats, values: Floats, mask: Floats) -> Floats:
     """Mix values for queries [rows, tokens, heads, head_dim] over keys [rows, head_dim, slots] and values [rows, slots, head_dim].
 
-    `mask` is added to the scores, [rows, tokens, slots]: 0 where a token may look, minus infinity elsewhere.
+    `mask` is added to the scores, [rows, tokens (or 1 for all), slots]: 0 where a token may look, minus infinity elsewhere.
     """
     rows, tokens, heads, width = queries.shape
     scores: Floats = np.matmul(queries.reshape(rows, tokens * heads, width), keys)

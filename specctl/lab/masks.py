@@ -29,10 +29,9 @@ def chain_mask(lengths: Ints, tokens: int) -> Floats:
 
 
 def block_mask(lengths: Ints, tokens: int) -> Floats:
-    """Let each token of a draft block see its row's prefix and the whole block."""
+    """Let each token of a draft block see its row's prefix and the whole block; [rows, 1, slots], the same for every token."""
     slots = np.arange(int(lengths.max()) + tokens)
-    row = np.where(slots < (lengths + tokens)[:, None], SEEN, HIDDEN)
-    return np.broadcast_to(row[:, None, :], (len(lengths), tokens, len(slots)))
+    return np.where(slots < (lengths + tokens)[:, None, None], SEEN, HIDDEN)
 
 
 def tree_positions(lengths: Ints, depths: Ints) -> Ints:

@@ -76,17 +76,20 @@ def grow(anchors: Ints, logits: Floats, budget: int, topk: int) -> Trees:
 
 
 def top(logits: Floats, count: int) -> tuple[Ints, Floats]:
-    """Return the `count` best tokens of each depth, best first (of equals the lower token first), and their log-probabilities."""
-    if count == 1:
-        order = logits.argmax(axis=-1)[..., None]
-    else:
-        chosen = np.argpartition(-logits, count - 1, axis=-1)[..., :count]
-        chosen.sort(axis=-1)
-        order = np.take_along_axis(chosen, np.argsort(-np.take_along_axis(logits, chosen, -1), -1, kind="stable"), -1)
+    """Return the `count` best tokens of each depth, best first (ties: the lower token), and their log-probabilities.
+
+    One argmax a rank: for the few ranks a tree needs, that is several times faster than numpy's partition.
+    """
+    left = logits.reshape(-1, logits.shape[-1]).copy()
+    every = np.arange(len(left))
+    order = np.empty((len(left), count), dtype=np.int64)
+    for rank in range(count):
+        order[:, rank] = left.argmax(axis=-1)
+        left[every, order[:, rank]] = -np.inf
+    order = order.reshape(*logits.shape[:-1], count)
     best = np.take_along_axis(logits, order, axis=-1)
-    peak = logits.max(axis=-1, keepdims=True)
-    total = np.log(np.exp(logits - peak).sum(axis=-1, keepdims=True)) + peak
-    return order, best - total
+    total = np.log(np.exp(logits - best[..., :1]).sum(axis=-1, keepdims=True))
+    return order, best - best[..., :1] - total
 
 
 def best_first(scores: list[list[float]], budget: int) -> list[tuple[int, int, int]]:
@@ -124,7 +127,9 @@ def walk(trees: Trees, picked: Ints) -> tuple[Ints, Ints]:
         found = follows.any(axis=1) & (accepted == depth - 1)
         current = np.where(found, follows.argmax(axis=1), current)
         accepted += found
-        paths[:, depth] = current
+        paths[:, depth:] = current[:, None]
+        if not found.any():
+            break
     return paths, accepted
 
 
