@@ -122,7 +122,7 @@ def _find(
             return _in_log(evidence, knobs, windows.get(evidence.during, ()))
         case EvidenceKind.META:
             value = smoke.meta.get(evidence.pattern, 0.0)
-            return _turned(evidence, found=value > 0, what=f"{evidence.pattern} = {value:g} in the answers")
+            return _turned(evidence, found=value > 0, what=f"{evidence.pattern} {value:g}")
         case EvidenceKind.INFO:
             return _in_info(evidence, info)
 
@@ -152,8 +152,13 @@ def _in_log(evidence: Evidence, knobs: Mapping[str, int], lines: Sequence[str]) 
         wrong = _wrong_knobs(found, knobs)
         if wrong:
             return _Finding(against=f"{wrong} (the log says: {clean(found.string)})")
-    times = "" if evidence.during == "start" else f" ({len(matches)} times)"
-    return _Finding(seen=f"{clean(matches[-1].group(0))}{times}")
+    return _Finding(seen=f"line {_short(evidence.pattern)}{_shown_knobs(matches[-1], knobs)}")
+
+
+def _shown_knobs(found: re.Match[str], knobs: Mapping[str, int]) -> str:
+    """Say which knobs a line confirms."""
+    shown = [f"{name} {knobs[name]}" for name, text in found.groupdict().items() if name in knobs and text is not None]
+    return f" with {', '.join(shown)}" if shown else ""
 
 
 def _wrong_knobs(found: re.Match[str], knobs: Mapping[str, int]) -> str | None:

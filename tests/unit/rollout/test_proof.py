@@ -44,7 +44,7 @@ def test_a_recorded_dflash_start_is_proven() -> None:
     proof = judge(DFLASH, {"block_size": 8}, lines, [], SMOKE)
     assert isinstance(proof, Proven)
     assert proof.evidence[0] == "220 verify steps, accept 2.31"
-    assert "block_size=8" in proof.evidence[1]
+    assert proof.evidence[1] == 'line "Initialized DFLASH draft runner.…" with block_size 8'
 
 
 def test_a_recorded_knob_that_differs_refutes() -> None:
@@ -69,8 +69,8 @@ def test_the_tree_line_proves_the_tree() -> None:
     assert proof == Proven(
         evidence=(
             "220 verify steps, accept 2.31",
-            "DDTREE metrics: bs=1 budget=7 (2 times)",
-            "spec_verify_ct = 220 in the answers",
+            'line "DDTREE metrics: bs=…" with tree_budget 7',
+            "spec_verify_ct 220",
         )
     )
 
