@@ -1,6 +1,6 @@
 """Make a release and algo the one that runs next: unit file, `current` link and the service manager's knowledge of them.
 
-Order, so that every crash leaves a whole release named: note of the activation, unit file, `previous`, `current`, reload. A
+Order, so that every crash leaves a whole release named: unit file, note of the activation, `previous`, `current`, reload. A
 difference between unit file and `current` is an interrupted activation: facts call it drift, the next one mends it.
 """
 
@@ -46,10 +46,10 @@ def activate(call: Call) -> Mapping[str, object]:
     after = releases.Pointed(release, algo, name)
     same = before == after and service.installed() in (None, content)
     with lease.fenced(folder, args.whole("token", 0)):
+        service.install(content)
         if not same:
             note = {"boot": clock.boot_id(), "at_s": clock.boottime_s(), "id": release, "algo": algo}
             files.replace(os.path.join(folder, NOTE), json.dumps(note).encode("ascii"), 0o644)
-        service.install(content)
         if before is not None and before != after:
             files.replace_link(os.path.join(folder, releases.PREVIOUS), _target(before))
         files.replace_link(os.path.join(folder, releases.CURRENT), _target(after))
@@ -58,11 +58,13 @@ def activate(call: Call) -> Mapping[str, object]:
     return {"changed": not same, "previous": was}
 
 
-def _older(folder: str, state: State) -> Optional[str]:
+def _older(folder: str, named: releases.Pointed, state: State) -> Optional[str]:
     """Say so when the running process began before the current release was activated."""
     note = files.read_object(os.path.join(folder, NOTE))
     if note is None or state.main_pid is None or note.get("boot") != clock.boot_id():
         return None
+    if (note.get("id"), note.get("algo")) != (named.id, named.algo):
+        return None  # It speaks of an activation that did not come to its end.
     began, at_s = procs.started(state.main_pid), note.get("at_s")
     if began is None or not isinstance(at_s, (int, float)) or began * procs.TICK_S >= at_s - procs.TICK_S:
         return None
@@ -83,5 +85,5 @@ def drift(folder: str, service: services.Service, state: State) -> List[str]:
         )
     if state.needs_reload:
         found.append("systemd has not read the unit file's last change")
-    older = _older(folder, state)
+    older = _older(folder, named, state)
     return [*found, older] if older else found

@@ -136,7 +136,9 @@ class Systemd:
         return self.state()
 
     def request_stop(self) -> None:
-        """Ask for the stop without waiting for it."""
+        """Ask for the stop without waiting for it; a unit that systemd does not know needs none."""
+        if self.state().loaded == "not-found":
+            return
         self._ask("stop", "--no-block", self.unit)
 
     def kill(self) -> None:
