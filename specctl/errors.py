@@ -15,6 +15,8 @@ EXIT_ROLLED_BACK = 6
 EXIT_PARTIAL = 7
 EXIT_NO_HEALTHY_RELEASE = 8
 EXIT_INTERRUPTED = 130
+# Whoever read our output left before its end; nothing failed, but nobody saw that nothing failed.
+EXIT_UNREAD = 141
 
 
 class SpecctlError(Exception):

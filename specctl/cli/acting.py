@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -81,7 +81,7 @@ def ask(rollout: Rollout, manner: Manner) -> None:
         raise typer.Abort
 
 
-@contextmanager
+@contextlib.contextmanager
 def interruptible(rollout: Rollout) -> Iterator[None]:
     """Make the first Ctrl-C take the act back on every host, and the second leave at once."""
 
@@ -110,17 +110,23 @@ def act(rollout: Rollout, manner: Manner) -> tuple[Outcome, ...]:
 
 
 def finish(outcomes: Sequence[Outcome], manner: Manner, *, shown: bool) -> int:
-    """Print what came of it and return the exit code."""
-    from specctl.cli.main import print_error
-    from specctl.ops.deploy import undo_hint
+    """Print what came of it and return the exit code, which is the same when nobody reads the words."""
     from specctl.rollout.outcome import exit_code
 
     code = exit_code(outcomes)
-    if shown:
-        return code
-    if manner.as_json:
+    if not shown:
+        with contextlib.suppress(BrokenPipeError):
+            _tell(outcomes, code, as_json=manner.as_json)
+    return code
+
+
+def _tell(outcomes: Sequence[Outcome], code: int, *, as_json: bool) -> None:
+    from specctl.cli.main import print_error
+    from specctl.ops.deploy import undo_hint
+
+    if as_json:
         typer.echo(json.dumps({"outcomes": [outcome.as_wire() for outcome in outcomes], "exit_code": code}, indent=2))
-        return code
+        return
     for outcome in outcomes:
         if outcome.error is not None:
             print_error(outcome.error, as_json=False)
@@ -129,7 +135,6 @@ def finish(outcomes: Sequence[Outcome], manner: Manner, *, shown: bool) -> int:
     hint = undo_hint(outcomes)
     if hint:
         typer.echo(hint)
-    return code
 
 
 def finish_health(ends: Mapping[tuple[str, str], GateEnd | SpecctlError], *, as_json: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -86,6 +87,12 @@ def main() -> None:
         typer.echo("interrupted", err=True)
         code = errors.EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output (head, less) has seen enough.
-        sys.stderr.close()
+        code = errors.EXIT_UNREAD
+        _forget_output()
     sys.exit(code)
+
+
+def _forget_output() -> None:
+    """Keep the interpreter from complaining, at its end, of a pipe that nobody reads."""
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

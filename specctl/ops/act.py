@@ -171,9 +171,11 @@ def undo(turn: Turn, aim: Aim, previous: Aim | None, record: Record, cause: str)
             cause=cause,
             serving=(previous.release, previous.algo),
             load_s=end.state.elapsed_s,
+            phases=phases_of(end.state),
+            proof="proven" if isinstance(end.proof, Proven) else None,
         )
         return Ended(
-            record=replace(kept, algo=record.algo),
+            record=kept,
             error=RolledBackError(
                 f"{aim.algo} did not come up ({cause}): rolled back to {previous}",
                 hint=f"specctl logs --host {turn.host} --release {aim.release}",

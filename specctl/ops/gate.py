@@ -31,7 +31,8 @@ from specctl.rollout.story import headline
 # Log lines of the smoke may reach the journal a little after its last answer.
 EVIDENCE_WAIT_S = 5.0
 SILENCE_S = 15.0
-LINES_KEPT = 20_000
+# More lines than this of one start are not looked at: a real load prints a few hundred.
+LINES_KEPT = 100_000
 LINE_CHARACTERS = 4096
 
 
@@ -48,10 +49,10 @@ class GateEnd:
 
     @property
     def healthy(self) -> bool:
-        """Claim that it is ready and, where a proof was wanted, that the algo is proven live."""
+        """Claim that it is ready and generates and, where a proof was wanted, that the algo is proven live."""
         if self.interrupted or not isinstance(self.state.verdict, Ready):
             return False
-        return isinstance(self.proof, Proven) or not self.proof_wanted
+        return isinstance(self.proof, Proven) or (not self.proof_wanted and isinstance(self.proof, Claimed))
 
     @property
     def cause(self) -> str:
@@ -202,11 +203,15 @@ class Gate:
 
     def _take(self, look: Observation) -> None:
         """Fold one look in, and keep its lines for the proof."""
-        kept = [line[:LINE_CHARACTERS] for line in look.lines]
-        self.lines.extend(kept)
-        del self.lines[:-LINES_KEPT]
+        look = replace(look, lines=self._clean(look.lines))
+        self.lines.extend(look.lines)
         self.state = folds.advance(self.spec, self.state, look)
         self.show(self.state)
+
+    def _clean(self, lines: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the lines that are kept and shown: bounded, known secrets blotted out (the engine prints its keys in clear)."""
+        room = max(0, LINES_KEPT - len(self.lines))
+        return tuple(self.contact.redactor.redact(line[:LINE_CHARACTERS]) for line in lines[:room])
 
     def _load(self) -> None:
         """Look until there is a verdict; a host that says nothing for long is lost."""
@@ -254,7 +259,7 @@ class Gate:
         look = self.watch.next(timeout_s)
         if look is None:
             return None
-        self.lines.extend(line[:LINE_CHARACTERS] for line in look.lines)
+        self.lines.extend(self._clean(look.lines))
         pinned = self.question.started
         unit = look.unit
         if unit.active not in (None, "active", "activating", "reloading"):

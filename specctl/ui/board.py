@@ -65,6 +65,7 @@ class Board:
         self._rows: dict[str, Callable[[int], Text]] = {}
         self._said: dict[str, _Said] = {}
         self._live: Live | None = None
+        self._deaf = False
         self._told: str | None = None  # the host of the last line that stays
 
     def __enter__(self) -> Self:
@@ -75,50 +76,72 @@ class Board:
     ) -> None:
         self.close()
 
+    def _say(self, work: Callable[[], None]) -> None:
+        """Do the work under the lock; when nobody reads any more (a closed pipe, a full disk), fall silent.
+
+        An act on a host must not end because its audience has left.
+        """
+        with self._lock:
+            if self._deaf:
+                return
+            try:
+                work()
+            except (OSError, ValueError):
+                self._deaf = True
+                self._live = None
+
     def step(self, host: str, name: str, text: str) -> None:
         """Say that a step of an act stands so and so; the next call replaces the row."""
-        with self._lock:
-            self._fit(host)
-            if self._mode is Mode.LIVE:
-                self._row(host, lambda width: gate.step_line(host, name, text, width=width, host_width=self._width))
-            elif self._due(host, ("step", name), (text,)):
-                self._tell(f"{host} {name}: {text}", events.step_event(host, name, text))
+        self._say(lambda: self._step(host, name, text))
+
+    def _step(self, host: str, name: str, text: str) -> None:
+        self._fit(host)
+        if self._mode is Mode.LIVE:
+            self._row(host, lambda width: gate.step_line(host, name, text, width=width, host_width=self._width))
+        elif self._due(host, ("step", name), (text,)):
+            self._tell(f"{host} {name}: {text}", events.step_event(host, name, text))
 
     def gate(self, host: str, state: GateState) -> None:
         """Show how far a load is."""
-        with self._lock:
-            self._fit(host)
-            if self._mode is Mode.LIVE:
-                self._row(host, lambda width: self._load(host, state, width))
-                return
-            rest = (state.progress, state.detail)
-            if self._due(host, ("gate", state.phase.value, kind(state)), rest):
-                self._tell(gate.plain_line(host, state), events.gate_event(host, state))
+        self._say(lambda: self._gate(host, state))
+
+    def _gate(self, host: str, state: GateState) -> None:
+        self._fit(host)
+        if self._mode is Mode.LIVE:
+            self._row(host, lambda width: self._load(host, state, width))
+            return
+        rest = (state.progress, state.detail)
+        if self._due(host, ("gate", state.phase.value, kind(state)), rest):
+            self._tell(gate.plain_line(host, state), events.gate_event(host, state))
 
     def final(self, host: str, name: str, text: str) -> None:
         """Say something that stays; the host's row goes."""
-        with self._lock:
-            self._fit(host)
-            if self._mode is Mode.LIVE:
-                self._rows.pop(host, None)
-                self._draw()
-            if self._mode is Mode.JSON:
-                self._tell("", events.final_event(host, name, text))
-            else:
-                follows = self._told == host
-                line = gate.final_line(host, name, text, host_width=self._width, follows=follows)
-                self._console.print(line, soft_wrap=True)
-                self._told = host
+        self._say(lambda: self._final(host, name, text))
+
+    def _final(self, host: str, name: str, text: str) -> None:
+        self._fit(host)
+        if self._mode is Mode.LIVE:
+            self._rows.pop(host, None)
+            self._draw()
+        if self._mode is Mode.JSON:
+            self._tell("", events.final_event(host, name, text))
+        else:
+            follows = self._told == host
+            line = gate.final_line(host, name, text, host_width=self._width, follows=follows)
+            self._console.print(line, soft_wrap=True)
+            self._told = host
 
     def close(self) -> None:
         """Stop redrawing; rows that nobody ended stay as lines."""
-        with self._lock:
-            if self._live is not None:
-                self._live.stop()
-                self._live = None
-            for row in self._rows.values():
-                self._console.print(row(self._console.width))
-            self._rows.clear()
+        self._say(self._close)
+
+    def _close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        for row in self._rows.values():
+            self._console.print(row(self._console.width))
+        self._rows.clear()
 
     def _load(self, host: str, state: GateState, width: int) -> Text:
         ascii_only = self._console.options.ascii_only

@@ -17,6 +17,7 @@ import pytest
 
 from tests.fleet import fleet as fleets
 from tests.fleet import requirements
+from tests.fleet.site import Site
 
 DEFAULT_HOSTS = 3
 HERE = Path(__file__).parent
@@ -60,3 +61,11 @@ def fresh_fleet(fleet: fleets.Fleet) -> fleets.Fleet:
     with ThreadPoolExecutor(len(fleet.hosts)) as pool:
         list(pool.map(lambda host: host.fresh(), fleet.hosts.values()))
     return fleet
+
+
+@pytest.fixture
+def site(fresh_fleet: fleets.Fleet) -> Site:
+    """Give the fleet with an inventory of one lab server a host."""
+    made = Site(fleet=fresh_fleet, hosts=tuple(fresh_fleet.hosts))
+    made.describe()
+    return made

@@ -221,3 +221,16 @@ def test_a_ready_load_is_told_once() -> None:
     board.gate("h", ready)
     board.gate("h", ready)
     assert screen.lines == ["h start 0:01", "h ready: after 0:01"]
+
+
+def test_an_audience_that_left_ends_nothing() -> None:
+    """Told on a stream that nobody reads any more, the board falls silent; what it was told of goes on."""
+
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    board = Board(theme.console(file=Gone()), Mode.PLAIN)
+    board.step("gpu1", "stop", "asked to stop")
+    board.final("gpu1", "deployed", "release 1")
+    board.close()

@@ -1,0 +1,112 @@
+"""A site: test hosts with an inventory of lab servers, and specctl run on it as its operator would."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from tests.fleet.fleet import Fleet
+from tests.fleet.host import Host
+
+ROOT = Path(__file__).parents[2]
+MODELS = ROOT / "specctl" / "lab" / "models"
+KEY = "sk-site-0123456789abcdef"
+PORT = 30100
+UNIT = "specctl-lab.service"
+FOLDER = "/var/lib/specctl/lab"
+
+
+def inventory(hosts: tuple[str, ...], launch: Mapping[str, object], connect: Mapping[str, object]) -> dict[str, object]:
+    """Return an inventory that runs one lab server on each host; `launch` is laid over the server's own settings."""
+    return {
+        "models": {
+            "lab-target": {"path": str(MODELS / "target")},
+            "lab-draft": {"kind": "draft", "path": str(MODELS / "dflash"), "target": "lab-target"},
+        },
+        "servers": {
+            "lab": {
+                "engine": "lab",
+                "target": "lab-target",
+                "draft": "lab-draft",
+                "port": PORT,
+                "algo": "dflash",
+                "python": sys.executable,
+                "knobs": {
+                    "dflash": {"block_size": 8},
+                    "ddtree": {"block_size": 8, "tree_budget": 16, "topk_cap": 8},
+                },
+                "options": {"enable-metrics": True, "max-running-requests": 8},
+                "limits": {"load": "60s", "stall": "30s", "drain": "5s", "stop": "5s"},
+                "secrets": {"api_key": "env:SITE_KEY"},
+            }
+        },
+        "hosts": {name: {"servers": ["lab"], "connect": dict(connect), "launch": dict(launch)} for name in hosts},
+    }
+
+
+@dataclass(slots=True)
+class Site:
+    """The fleet with an inventory in the operator's home."""
+
+    fleet: Fleet
+    hosts: tuple[str, ...]
+    env: dict[str, str] = field(default_factory=dict)
+
+    def describe(self, launch: Mapping[str, object] | None = None, connect: Mapping[str, object] | None = None) -> None:
+        """Write the inventory anew, with these launch and connection settings on every host."""
+        text = yaml.safe_dump(inventory(self.hosts, launch or {}, connect or {}), sort_keys=False)
+        (self.fleet.home / "inventory.yaml").write_text(text)
+
+    def environment(self) -> dict[str, str]:
+        """Return what the operator's shell has set."""
+        return {"SITE_KEY": KEY, "NO_COLOR": "1", **self.env}
+
+    def run(self, *arguments: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+        """Run a specctl command to its end."""
+        return self.fleet.specctl(*arguments, env=self.environment(), timeout_s=timeout_s)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a specctl command."""
+        command = [str(Path(sys.executable).with_name("specctl")), *arguments]
+        return self.fleet.start(command, env=self.environment())
+
+    def read(self, *arguments: str) -> dict[str, object]:
+        """Run a reading command with --json and return what it printed."""
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert isinstance(found, dict)
+        return found
+
+    def row(self, host: str) -> dict[str, object]:
+        """Return a host's row of `specctl status`."""
+        (row,) = self.read("status", "--host", host)["servers"]  # type: ignore[misc]  # one server a host
+        assert isinstance(row, dict)
+        return row
+
+    def records(self, host: str) -> list[dict[str, object]]:
+        """Return the records that lie on a host."""
+        shown = self.fleet.hosts[host].console(["cat", f"{FOLDER}/records.jsonl"])
+        return [json.loads(line) for line in shown.stdout.splitlines()]
+
+    def host(self, name: str) -> Host:
+        """Return a host."""
+        return self.fleet.hosts[name]
+
+    def unit(self, host: str, *properties: str) -> dict[str, str]:
+        """Return what systemd says of the server's unit."""
+        shown = self.fleet.hosts[host].output(["systemctl", "show", UNIT, f"--property={','.join(properties)}"])
+        return dict(line.split("=", 1) for line in shown.splitlines())
+
+
+def lines_of(process: subprocess.Popen[str]) -> Iterator[str]:
+    """Yield the lines of a command's standard error as they come."""
+    assert process.stderr is not None
+    for line in process.stderr:  # `yield from` would close the pipe with this generator
+        yield line  # noqa: UP028
