@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from specctl.adapters import session_payload
 from specctl.adapters.session import HostSession
 from specctl.errors import SpecctlError
+from specctl.host.session import OPS
 from tests.unit.host.conftest import Opener, Server, running, until
 
 
@@ -98,6 +101,13 @@ def test_ill_typed_arguments_are_refused(session: HostSession, args: dict[str, o
     """An argument that is missing or of the wrong type is an error that names it, not a traceback."""
     with pytest.raises(SpecctlError, match="argument dir"):
         session.call("lease.status", args)
+
+
+def test_the_page_lists_every_op() -> None:
+    """docs/host-session.md names each op, and marks those that need the lease."""
+    page = (Path(__file__).parents[3] / "docs" / "host-session.md").read_text()
+    rows = re.findall(r"^\| (✎ )?`([a-z._]+)` \|", page, re.MULTILINE)
+    assert {name: bool(marked) for marked, name in rows if name in OPS} == {name: op[2] for name, op in OPS.items()}
 
 
 def test_it_ends_at_once_with_its_input(raw: Raw) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Mapping
 
 import pytest
 
+from specctl.adapters.session_errors import OpCancelledError
 from specctl.errors import RemoteCommandError, UnsupportedError
 from tests.unit.host.conftest import Server, end_process, running, until
 
@@ -127,6 +131,34 @@ def test_an_engine_whose_supervisord_died_is_still_stopped(server: Server) -> No
     server.call("unit.stop", timeout_s=10)
     assert not running(pid)
     assert server.started()["active"] == "active"
+
+
+def test_supervisord_started_by_hand_brings_the_server_up(server: Server) -> None:
+    """At boot, supervisord in its own folder with its own configuration starts what is current (docs/host-session.md)."""
+    pid = server.deploy("1")["main_pid"]
+    daemon = server.daemon_pid()
+    assert isinstance(pid, int)
+    assert daemon is not None
+    for one in (daemon, pid):
+        end_process(one, signal.SIGKILL)
+    down = _state(server)
+    argv = [sys.executable, "-m", "supervisor.supervisord", "-c", "supervisord.conf"]
+    subprocess.run(argv, cwd=server.folder.parent / ".supervisor", check=True, timeout=20)
+    until(lambda: server.call("unit.state")["port"] == "own", "the engine is up again")
+    assert down["active"] == "inactive"
+    assert _state(server)["main_pid"] != pid
+
+
+def test_a_cancelled_stop_leaves_the_rest_to_the_manager(server: Server) -> None:
+    """A stop that is cancelled while it waits ends at once, and kills nothing."""
+    pid = server.deploy("1", "none", "--deaf")["main_pid"]
+    assert isinstance(pid, int)
+    until(lambda: server.call("unit.state")["port"] == "own", "the engine is deaf by now")
+    done = threading.Event()
+    args = {**server.args, "timeout_s": 60}
+    with pytest.raises(OpCancelledError):
+        server.session.call("unit.stop", args, on_event=lambda _: done.set(), cancel=done, timeout_s=30)
+    assert running(pid)
 
 
 def test_a_stranger_on_the_port_is_named_by_the_stop(server: Server, stranger: int) -> None:
