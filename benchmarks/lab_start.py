@@ -1,6 +1,6 @@
 """How long the lab's server takes from its process' start to /ready, and what memory it then holds.
 
-`python benchmarks/lab_start.py [--repeat N] [--model-path DIR] [--draft-path DIR]`; exits 1 where the median or the memory misses its target.
+`python benchmarks/lab_start.py [--repeat N] [--model-path DIR] [--draft-path DIR]` exits 1 where a target is missed.
 """
 
 from __future__ import annotations

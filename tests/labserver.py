@@ -51,11 +51,12 @@ class LabServer:
         *arguments: str,
         env: Mapping[str, str] | None = None,
         port: int | None = None,
+        draft: bool = True,
     ) -> None:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log_path = folder / f"server-{self.port}-{time.monotonic_ns()}.log"
-        self._argv = command(folders, self.port, *arguments)
+        self._argv = command(folders, self.port, *arguments, draft=draft)
         self._env = {**os.environ, **(env or {})}
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -133,10 +134,12 @@ class LabServer:
         with ThreadPoolExecutor(max_workers=1) as pool:
             yield pool.submit(lambda: self.generate(**wanted))
 
-    def generate(self, text: str = "hello", tokens: int = 64, **sampling: object) -> httpx.Response:
+    def generate(
+        self, text: str = "hello", tokens: int = 64, *, rid: str | None = None, **sampling: object
+    ) -> httpx.Response:
         """Decode greedily past any end token."""
         params = {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True, **sampling}
-        return self.post("/generate", {"text": text, "sampling_params": params})
+        return self.post("/generate", {"text": text, "sampling_params": params, "rid": rid})
 
     def metrics(self) -> dict[str, float]:
         """Return the samples of /metrics by name, summed over their labels."""
@@ -156,7 +159,8 @@ class LabServer:
         wait_until(lambda: text in self.log(), limit_s=limit_s, what=f"the log line {text!r}")
 
 
-def command(folders: Folders, port: int, *arguments: str) -> Sequence[str]:
+def command(folders: Folders, port: int, *arguments: str, draft: bool = True) -> Sequence[str]:
     """Return the command line of a server on these models."""
-    models = ("--model-path", str(folders.target), "--speculative-draft-model-path", str(folders.draft))
+    drafter = ("--speculative-draft-model-path", str(folders.draft)) if draft else ()
+    models = ("--model-path", str(folders.target), *drafter)
     return (sys.executable, "-m", "specctl.lab", "serve", *models, "--port", str(port), *arguments)

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from specctl.lab.serve import answers, control, exposition, generate, health, info, loads, metrics, openai
+from specctl.lab.serve import answers, control, exposition, generate, health, identity, loads, metrics, openai
 from specctl.lab.serve.gatekeeper import Gatekeeper
 from specctl.lab.serve.log import logger
 from specctl.lab.serve.service import Service
@@ -80,19 +80,19 @@ def _facts(service: Service) -> list[Route]:
     """Return the routes that tell what the server is; two of them under their old names too."""
 
     async def model_info(_: Request) -> Response:
-        return JSONResponse(info.model_info(service))
+        return JSONResponse(identity.model_info(service))
 
     async def server_info(_: Request) -> Response:
-        return JSONResponse(await info.server_info(service))
+        return JSONResponse(await identity.server_info(service))
 
     async def list_models(_: Request) -> Response:
-        return JSONResponse(info.models(service))
+        return JSONResponse(identity.models(service))
 
     async def one_model(request: Request) -> Response:
         wanted = request.path_params["model"]
         if wanted != service.launch.options.served_model_name:
             return answers.openai_error(f"The model '{wanted}' does not exist", status=404)
-        return JSONResponse(info.model_card(service))
+        return JSONResponse(identity.model_card(service))
 
     return [
         _route("/model_info", model_info),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specctl.lab.serve import dialect
-from specctl.lab.serve.info import DRAFT_ARCHITECTURE
+from specctl.lab.serve.identity import DRAFT_ARCHITECTURE
 from specctl.lab.serve.resolve import Launch
 
 MASK_TOKEN = "<|mask|>"  # noqa: S105  # a token of the vocabulary

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specctl.lab.serve import memory, strikes
-from specctl.lab.serve.info import ARCHITECTURE, CHUNKED_PREFILL, DRAFT_ARCHITECTURE, server_args
+from specctl.lab.serve.identity import ARCHITECTURE, CHUNKED_PREFILL, DRAFT_ARCHITECTURE, server_args
 from specctl.lab.serve.initlines import algorithm_lines
 from specctl.lab.serve.loads import GIB
 from specctl.lab.serve.log import Progress, logger

@@ -26,5 +26,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server(folders: labmodels.Folders, logs: Path) -> Iterator[LabServer]:
     """A server with metrics that begins without speculation; tests leave it idle, unpaused and without speculation."""
-    with LabServer(folders, logs, "--enable-metrics", "--max-running-requests", "4", env={"SGLANG_HEALTH_CHECK_TIMEOUT": "1"}) as started:
+    with LabServer(
+        folders, logs, "--enable-metrics", "--max-running-requests", "4", env={"SGLANG_HEALTH_CHECK_TIMEOUT": "1"}
+    ) as started:
         yield started.ready()

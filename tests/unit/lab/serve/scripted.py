@@ -79,6 +79,8 @@ class ScriptedDecoder:
             return ()
         drafts = self.width - 1
         return tuple(
-            Verify(rid=emission.rid, nodes=8, accepted_drafts=drafts, accepted_depth=drafts, committed=len(emission.tokens))
+            Verify(
+                rid=emission.rid, nodes=8, accepted_drafts=drafts, accepted_depth=drafts, committed=len(emission.tokens)
+            )
             for emission in emissions
         )

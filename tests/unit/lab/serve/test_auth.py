@@ -23,10 +23,15 @@ def test_each_key_opens_its_own_routes_only() -> None:
 
 def test_control_falls_back_to_the_api_key() -> None:
     """Without an admin key the API key guards the control routes; without either they are open."""
-    assert [Keys(api="k1", admin=None).allow("/flush_cache", "POST", given) for given in (None, "Bearer k1")] == [False, True]
+    assert [Keys(api="k1", admin=None).allow("/flush_cache", "POST", given) for given in (None, "Bearer k1")] == [
+        False,
+        True,
+    ]
     assert Keys(api=None, admin=None).allow("/flush_cache", "POST", None)
 
 
 def test_other_schemes_do_not_pass() -> None:
     """Only a bearer token counts, whole and in its own case."""
-    assert not any(BOTH.allow("/generate", "POST", given) for given in ("k1", "Basic k1", "bearer k1", "Bearer k1 ", "Bearer ", ""))
+    assert not any(
+        BOTH.allow("/generate", "POST", given) for given in ("k1", "Basic k1", "bearer k1", "Bearer k1 ", "Bearer ", "")
+    )

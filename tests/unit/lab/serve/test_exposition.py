@@ -28,7 +28,15 @@ def test_labels_are_escaped() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0.0"), (999999, "999999.0"), (1e6, "1e+06"), (1.1e6, "1.1e+06"), (12345678, "1.2345678e+07"), (float("nan"), "NaN"), (0.1, "0.1")],
+    [
+        (0, "0.0"),
+        (999999, "999999.0"),
+        (1e6, "1e+06"),
+        (1.1e6, "1.1e+06"),
+        (12345678, "1.2345678e+07"),
+        (float("nan"), "NaN"),
+        (0.1, "0.1"),
+    ],
 )
 def test_numbers(value: float, text: str) -> None:
     """Numbers look as Prometheus' own clients write them."""

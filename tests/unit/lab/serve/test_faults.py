@@ -10,7 +10,13 @@ from specctl.lab.serve import faults
 from specctl.lab.serve.faults import Fault, FaultRefusedError, Takes
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "lab-server.md"
-PARAMETERS = {Takes.NOTHING: "", Takes.PHASE: ":weights", Takes.OOM_PHASE: ":graph", Takes.SECONDS: ":0.5", Takes.COUNT: ":7"}
+PARAMETERS = {
+    Takes.NOTHING: "",
+    Takes.PHASE: ":weights",
+    Takes.OOM_PHASE: ":graph",
+    Takes.SECONDS: ":0.5",
+    Takes.COUNT: ":7",
+}
 
 
 @pytest.mark.parametrize("name", faults.CATALOGUE)
@@ -25,12 +31,28 @@ def test_parameters_are_read() -> None:
     """Phases and numbers arrive as values; several faults can be active at once."""
     found = faults.parse(["crash:draft", "slow-steps:0.05", "wrong-token:7"], allowed=True)
     assert found.at("draft") == (Fault(name="crash", phase="draft"),)
-    assert (found.at("weights"), found.number("slow-steps"), found.number("wrong-token"), found.number("port-late")) == ((), 0.05, 7.0, None)
+    assert (
+        found.at("weights"),
+        found.number("slow-steps"),
+        found.number("wrong-token"),
+        found.number("port-late"),
+    ) == ((), 0.05, 7.0, None)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["crash", "crash:lunch", "oom:kv", "never-ready:1", "slow-steps", "slow-steps:x", "slow-steps:0", "slow-steps:inf", "wrong-token:1.5", ""],
+    [
+        "crash",
+        "crash:lunch",
+        "oom:kv",
+        "never-ready:1",
+        "slow-steps",
+        "slow-steps:x",
+        "slow-steps:0",
+        "slow-steps:inf",
+        "wrong-token:1.5",
+        "",
+    ],
 )
 def test_misspelled_faults_are_refused(text: str) -> None:
     """A missing, surplus or wrong parameter is refused."""

@@ -26,12 +26,40 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str, allow: bool = F
 def test_every_flag_reaches_its_value() -> None:
     """The flags of a rendered launch arrive under SGLang's own names."""
     found = parse(
-        *("--host", "0.0.0.0", "--port", "30001", "--tp-size", "8", "--mem-fraction-static", "0.85", "--context-length", "32768"),
+        *(
+            "--host",
+            "0.0.0.0",
+            "--port",
+            "30001",
+            "--tp-size",
+            "8",
+            "--mem-fraction-static",
+            "0.85",
+            "--context-length",
+            "32768",
+        ),
         *("--max-running-requests", "64", "--page-size", "1", "--speculative-algorithm", "dflash"),
         *("--speculative-draft-model-path", "/d", "--speculative-dflash-block-size", "8", "--enable-metrics"),
-        *("--api-key", "k1", "--admin-api-key", "k2", "--served-model-name", "lab", "--max-queued-requests", "9", "--random-seed", "5"),
+        *(
+            "--api-key",
+            "k1",
+            "--admin-api-key",
+            "k2",
+            "--served-model-name",
+            "lab",
+            "--max-queued-requests",
+            "9",
+            "--random-seed",
+            "5",
+        ),
     )
-    assert (found.host, found.port, found.tp_size, found.context_length, found.max_running_requests) == ("0.0.0.0", 30001, 8, 32768, 64)
+    assert (found.host, found.port, found.tp_size, found.context_length, found.max_running_requests) == (
+        "0.0.0.0",
+        30001,
+        8,
+        32768,
+        64,
+    )
     assert (found.speculative_algorithm, found.speculative_draft_model_path) == ("DFLASH", Path("/d"))
     assert (found.speculative_dflash_block_size, found.enable_metrics, found.served_model_name) == (8, True, "lab")
     assert (found.api_key, found.admin_api_key, found.max_queued_requests, found.random_seed) == ("k1", "k2", 9, 5)
@@ -108,7 +136,10 @@ class TestConfigFile:
         """A key that is no option ends like the option would."""
         file = tmp_path / "server.yaml"
         file.write_text("frobnicate: 1\n", encoding="utf-8")
-        assert refusal(capsys, "--config", str(file)) == (2, "sglang serve: error: unrecognized arguments: --frobnicate 1")
+        assert refusal(capsys, "--config", str(file)) == (
+            2,
+            "sglang serve: error: unrecognized arguments: --frobnicate 1",
+        )
 
     @pytest.mark.parametrize(("name", "body"), [("a.json", "{}"), ("a.yaml", "- 1\n"), ("a.yaml", None)])
     def test_not_a_mapping_of_yaml(self, name: str, body: str | None, tmp_path: Path) -> None:
@@ -116,7 +147,7 @@ class TestConfigFile:
         file = tmp_path / name
         if body is not None:
             file.write_text(body, encoding="utf-8")
-        with pytest.raises((ValueError, TypeError), match="(?i)config file"):
+        with pytest.raises((ValueError, TypeError), match=r"(?i)config file"):
             parse("--config", str(file))
 
     def test_two_files(self, tmp_path: Path) -> None:

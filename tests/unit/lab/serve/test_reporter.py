@@ -85,7 +85,8 @@ class TestDecodeLine:
             "cpu graph: False, gen throughput (token/s): 4.00, #queue-req: 0"
         )
         assert lines.last("DDTREE") == (
-            "DDTREE metrics: bs=1 budget=7 avg_actual_nodes=7.33 avg_accepted_drafts=1.67 avg_commit_len=2.67 avg_accepted_depth=1.67"
+            "DDTREE metrics: bs=1 budget=7 avg_actual_nodes=7.33 avg_accepted_drafts=1.67 "
+            "avg_commit_len=2.67 avg_accepted_depth=1.67"
         )
 
     def test_a_window_begins_anew(self, lines: Lines) -> None:
@@ -100,7 +101,9 @@ class TestDecodeLine:
         """Without verifies the line has no acceptance and there is no tree line."""
         decoder = busy()
         decoder.mode = Mode(algo="none")
-        reporter(decoder, interval=1).decode(StepReport(emissions=(Emission(rid="0", tokens=(1,)),)), batch=1, busy_s=0.1, now=1.0)
+        reporter(decoder, interval=1).decode(
+            StepReport(emissions=(Emission(rid="0", tokens=(1,)),)), batch=1, busy_s=0.1, now=1.0
+        )
         assert "accept" not in lines.last("Decode batch")
         assert not any(text.startswith("DDTREE") for text in lines.texts)
 
@@ -112,7 +115,8 @@ class TestDecodeLine:
         assert not any(text.startswith("DDTREE") for text in lines.texts)
 
     @pytest.mark.parametrize(
-        ("fault", "commit", "depth"), [("bonus-missing", 2.0, 2.0), ("commit-truncated", 2.0, 2.0), ("metric-depth-off", 3.0, 5.0)]
+        ("fault", "commit", "depth"),
+        [("bonus-missing", 2.0, 2.0), ("commit-truncated", 2.0, 2.0), ("metric-depth-off", 3.0, 5.0)],
     )
     def test_metric_faults_bend_one_figure(self, fault: str, commit: float, depth: float, lines: Lines) -> None:
         """Each metric fault bends its own figure of the tree line and no other."""
@@ -133,7 +137,9 @@ class TestGauges:
         """After a prefill the gauge of running requests does not count the new one, and stays so when it ends before a line."""
         decoder = busy()
         made = reporter(decoder)
-        made.prefill(StepReport(emissions=(), prefilled_requests=1, prefilled_tokens=10), running_before=0, busy_s=0.1, now=1.0)
+        made.prefill(
+            StepReport(emissions=(), prefilled_requests=1, prefilled_tokens=10), running_before=0, busy_s=0.1, now=1.0
+        )
         decoder.abort("0")
         made.idle(waited_s=1.0, now=2.0)
         assert made.gauges is not None
@@ -158,7 +164,9 @@ class TestGauges:
         made.decode(verified(3), batch=1, busy_s=0.1, now=1.0)
         decoder.abort("0")
         made.idle(waited_s=0.1, now=1.2)
-        made.prefill(StepReport(emissions=(), prefilled_requests=1, prefilled_tokens=1), running_before=0, busy_s=0.1, now=2.0)
+        made.prefill(
+            StepReport(emissions=(), prefilled_requests=1, prefilled_tokens=1), running_before=0, busy_s=0.1, now=2.0
+        )
         made.idle(waited_s=0.1, now=2.2)
         assert made.gauges is not None
         assert made.gauges.gen_throughput == 3.0
@@ -182,12 +190,12 @@ class TestSnapshot:
     def test_lifetime_acceptance_needs_a_line(self) -> None:
         """The lifetime accept length is unknown before the first decode line and after a reset."""
         made = reporter(busy(), interval=2)
-        made.decode(verified(3), batch=1, busy_s=0.1, now=1.0)
-        assert made.lifetime_accept_length is None
-        made.decode(verified(5), batch=1, busy_s=0.1, now=2.0)
-        assert made.lifetime_accept_length == 4.0
+        known: list[float | None] = []
+        for report in (verified(3), verified(5)):
+            made.decode(report, batch=1, busy_s=0.1, now=1.0)
+            known.append(made.lifetime_accept_length)
         made.reset_acceptance()
-        assert made.lifetime_accept_length is None
+        assert [*known, made.lifetime_accept_length] == [None, 4.0, None]
 
     def test_lifetime_and_window_differ(self) -> None:
         """The accept length is the average since the start, the rate beside it the last window's."""

@@ -29,7 +29,9 @@ def test_no_algorithm(folders: Folders) -> None:
 
 def test_chain_takes_the_drafters_block(folders: Folders) -> None:
     """A chain without a block size has the drafter's."""
-    assert launch(folders, "--speculative-algorithm", "DFLASH").speculation.mode == Mode(algo="dflash", knobs={"block_size": 8})
+    assert launch(folders, "--speculative-algorithm", "DFLASH").speculation.mode == Mode(
+        algo="dflash", knobs={"block_size": 8}
+    )
 
 
 def test_block_size_under_either_name(folders: Folders) -> None:
@@ -40,20 +42,40 @@ def test_block_size_under_either_name(folders: Folders) -> None:
 
 def test_budget_7_and_block_8_report_the_same(folders: Folders) -> None:
     """A tree of budget 7 reports 8 draft tokens, like a chain of block 8: the number proves no algorithm."""
-    tree = launch(folders, "--speculative-algorithm", "DDTREE", "--speculative-ddtree-budget", "7", "--speculative-ddtree-topk-cap", "1")
+    tree = launch(
+        folders,
+        "--speculative-algorithm",
+        "DDTREE",
+        "--speculative-ddtree-budget",
+        "7",
+        "--speculative-ddtree-topk-cap",
+        "1",
+    )
     assert tree.speculation.mode == Mode(algo="ddtree", knobs={"block_size": 8, "tree_budget": 7, "topk_cap": 1})
-    assert tree.speculation.draft_tokens == launch(folders, "--speculative-algorithm", "DFLASH").speculation.draft_tokens == 8
+    assert (
+        tree.speculation.draft_tokens
+        == launch(folders, "--speculative-algorithm", "DFLASH").speculation.draft_tokens
+        == 8
+    )
 
 
 def test_differing_names_are_refused(folders: Folders) -> None:
     """Two different numbers for one thing are refused in SGLang's words."""
-    with pytest.raises(ValueError, match="are set but they differ. For DFLASH they must match"):
-        launch(folders, "--speculative-algorithm", "DFLASH", "--speculative-dflash-block-size", "4", "--speculative-num-draft-tokens", "8")
+    with pytest.raises(ValueError, match=r"are set but they differ\. For DFLASH they must match"):
+        launch(
+            folders,
+            "--speculative-algorithm",
+            "DFLASH",
+            "--speculative-dflash-block-size",
+            "4",
+            "--speculative-num-draft-tokens",
+            "8",
+        )
 
 
 def test_algorithm_needs_a_drafter(folders: Folders) -> None:
     """An algorithm without a drafter is refused in SGLang's words."""
-    with pytest.raises(ValueError, match="DFLASH speculative decoding requires setting --speculative-draft-model-path."):
+    with pytest.raises(ValueError, match="DFLASH speculative decoding requires setting --speculative-draft"):
         launch(folders, "--speculative-algorithm", "DFLASH", draft=False)
 
 
@@ -70,7 +92,8 @@ def test_context_length(folders: Folders) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "name", "decodes"), [("claims-ddtree-runs-linear", "DDTREE", "dflash"), ("claims-dflash-runs-none", "DFLASH", "none")]
+    ("fault", "name", "decodes"),
+    [("claims-ddtree-runs-linear", "DDTREE", "dflash"), ("claims-dflash-runs-none", "DFLASH", "none")],
 )
 def test_claims_and_deeds(fault: str, name: str, decodes: str, folders: Folders) -> None:
     """Under a claiming fault the claim stays and another algorithm decodes; other algorithms are left alone."""

@@ -17,11 +17,29 @@ def test_defaults_are_sglangs() -> None:
 def test_every_parameter() -> None:
     """Each parameter that the lab acts on arrives."""
     asked = {
-        **{"max_new_tokens": 7, "temperature": 0.5, "top_p": 0.9, "top_k": 4, "sampling_seed": 3, "stop": ["a", "b"]},
-        **{"stop_token_ids": [1], "ignore_eos": True, "min_new_tokens": 2, "skip_special_tokens": True, "n": 1, "min_p": 0.0},
+        "max_new_tokens": 7,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 4,
+        "sampling_seed": 3,
+        "stop": ["a", "b"],
+        "stop_token_ids": [1],
+        "ignore_eos": True,
+        "min_new_tokens": 2,
+        "skip_special_tokens": True,
+        "n": 1,
+        "min_p": 0.0,
     }
     assert sampling.read(asked) == Sampling(
-        max_new_tokens=7, temperature=0.5, top_p=0.9, top_k=4, seed=3, stop=("a", "b"), stop_token_ids=(1,), ignore_eos=True, min_new_tokens=2
+        max_new_tokens=7,
+        temperature=0.5,
+        top_p=0.9,
+        top_k=4,
+        seed=3,
+        stop=("a", "b"),
+        stop_token_ids=(1,),
+        ignore_eos=True,
+        min_new_tokens=2,
     )
 
 

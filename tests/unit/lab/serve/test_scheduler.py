@@ -29,7 +29,9 @@ class Bench:
         self._changed = threading.Condition()
         limits = Limits(max_queued=max_queued, decode_log_interval=40, with_metrics=True)
         found = faults.parse(injected, allowed=True)
-        self.scheduler = Scheduler(decoder, TREE, limits, found, decodes=lambda spec: spec.mode, on_death=self.deaths.put)
+        self.scheduler = Scheduler(
+            decoder, TREE, limits, found, decodes=lambda spec: spec.mode, on_death=self.deaths.put
+        )
         self.scheduler.start()
 
     def submit(self, rid: str, tokens: int = 10) -> None:
@@ -197,7 +199,9 @@ def test_wrong_tokens() -> None:
     bench = Bench(ScriptedDecoder(), "wrong-token:4")
     bench.submit("a", tokens=13)
     true = list(range(100, 113))
-    assert [index for index, (seen, wanted) in enumerate(zip(bench.tokens("a"), true, strict=True)) if seen != wanted] == [4, 8, 12]
+    assert [
+        index for index, (seen, wanted) in enumerate(zip(bench.tokens("a"), true, strict=True)) if seen != wanted
+    ] == [4, 8, 12]
 
 
 def test_a_probe_is_dropped_when_busy(bench: Bench) -> None:
@@ -206,7 +210,9 @@ def test_a_probe_is_dropped_when_busy(bench: Bench) -> None:
     bench.submit("a", tokens=60)
     wait_until(lambda: bool(bench.deltas.get("a")), what="a first token")
     before = bench.scheduler.reporter.totals.prefill_passes
-    bench.scheduler.submit(Generation(rid="probe", prompt=(1,), sampling=Sampling(max_new_tokens=1)), lambda _: None, only_when_idle=True)
+    bench.scheduler.submit(
+        Generation(rid="probe", prompt=(1,), sampling=Sampling(max_new_tokens=1)), lambda _: None, only_when_idle=True
+    )
     assert len(bench.tokens("a")) == 60
     assert bench.scheduler.reporter.totals.prefill_passes == before
 

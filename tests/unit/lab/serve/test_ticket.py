@@ -21,10 +21,16 @@ def ticket(*stop: str) -> Ticket:
     return Ticket(Generation(rid="r", prompt=(5, 6, 7), sampling=Sampling(stop=stop)), TOKENIZER, streaming=False)
 
 
-def delta(text: str, *, finish: FinishReason | None = None, matched: str | int | None = None, drafts: int | None = None) -> Delta:
+def delta(
+    text: str, *, finish: FinishReason | None = None, matched: str | int | None = None, drafts: int | None = None
+) -> Delta:
     """Return a delta that commits a text."""
     tokens = tuple(TOKENIZER.encode(text))
-    verify = None if drafts is None else Verify(rid="r", nodes=8, accepted_drafts=drafts, accepted_depth=drafts, committed=len(tokens))
+    verify = (
+        None
+        if drafts is None
+        else Verify(rid="r", nodes=8, accepted_drafts=drafts, accepted_depth=drafts, committed=len(tokens))
+    )
     return Delta(at=1.0, tokens=tokens, finish=finish, matched=matched, verify=verify)
 
 
@@ -53,7 +59,14 @@ def test_a_stop_string_is_cut_off_and_never_shown() -> None:
 def test_a_stop_token_has_no_text() -> None:
     """A matched stop token is in the tokens and not in the text."""
     made = ticket()
-    made.feed(Delta(at=1.0, tokens=(*TOKENIZER.encode("ab"), *TOKENIZER.encode("!")), finish=FinishReason.STOP, matched=TOKENIZER.encode("!")[0]))
+    made.feed(
+        Delta(
+            at=1.0,
+            tokens=(*TOKENIZER.encode("ab"), *TOKENIZER.encode("!")),
+            finish=FinishReason.STOP,
+            matched=TOKENIZER.encode("!")[0],
+        )
+    )
     assert (made.text, len(made.tokens)) == ("ab", 3)
 
 
@@ -101,7 +114,10 @@ def test_gaps_begin_with_the_second_delta() -> None:
     assert gaps == [None, None, 2.0]
 
 
-@given(st.lists(st.text(alphabet="ab", max_size=4), max_size=6), st.lists(st.text(alphabet="ab", min_size=1, max_size=3), min_size=1, max_size=2))
+@given(
+    st.lists(st.text(alphabet="ab", max_size=4), max_size=6),
+    st.lists(st.text(alphabet="ab", min_size=1, max_size=3), min_size=1, max_size=2),
+)
 def test_shown_text_only_grows(parts: list[str], stops: list[str]) -> None:
     """Text once shown is never taken back, whatever is held back for the stop strings."""
     made, before = ticket(*stops), ""
@@ -111,7 +127,9 @@ def test_shown_text_only_grows(parts: list[str], stops: list[str]) -> None:
         before = made.text
 
 
-@pytest.mark.parametrize(("text", "stops", "held"), [("abc", ("cd",), 1), ("abc", ("abcd", "bx"), 3), ("abc", ("x",), 0), ("", ("x",), 0)])
+@pytest.mark.parametrize(
+    ("text", "stops", "held"), [("abc", ("cd",), 1), ("abc", ("abcd", "bx"), 3), ("abc", ("x",), 0), ("", ("x",), 0)]
+)
 def test_held_back(text: str, stops: tuple[str, ...], held: int) -> None:
     """The longest end of the text that begins a stop string is held back."""
     assert held_back(text, stops) == held
