@@ -94,10 +94,20 @@ def _bytes(lease: Lease) -> bytes:
 
 
 def load(folder: str) -> Optional[Lease]:
-    """Return the lease as it stands, live or not; None when there is none."""
+    """Return the lease as it stands, live or not; None when there is none.
+
+    Who reads without the mutex may meet a renewal half way: it looks again.
+    """
     path = os.path.join(folder, LEASE)
-    found = files.read(path)
-    return None if found is None else _parse(found, path)
+    for last in (False, False, True):
+        found = files.read(path)
+        try:
+            return None if found is None else _parse(found, path)
+        except OpError:
+            if last:
+                raise
+            time.sleep(STEP_S)
+    return None
 
 
 @contextlib.contextmanager

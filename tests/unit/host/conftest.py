@@ -7,6 +7,7 @@ import hashlib
 import os
 import queue
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -61,6 +62,17 @@ def release_args(folder: Path, release: str, texts: Mapping[str, str], token: in
     }
     files = [{"name": name, "mode": 0o644, "content": text} for name, text in texts.items()]
     return {"dir": str(folder), "id": release, "files": files, "manifest": manifest, "token": token}
+
+
+def interpreter(version: str) -> str:
+    """Return an interpreter of that version on this machine, or skip."""
+    found = shutil.which(f"python{version}")
+    builds = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
+    if builds:
+        return str(builds[0])
+    if found is None or "shims" in found:
+        pytest.skip(f"no Python {version} on this machine")
+    return found
 
 
 Opener = Callable[..., HostSession]

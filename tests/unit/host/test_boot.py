@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import shutil
 import sys
 from pathlib import Path
 
@@ -11,23 +10,12 @@ import pytest
 
 from specctl.adapters import session_payload
 from specctl.errors import RemoteCommandError, UnsupportedError
-from tests.unit.host.conftest import Opener
+from tests.unit.host.conftest import Opener, interpreter
 
 HOST = Path(session_payload.HOST)
 MODULES = sorted(path.name for path in HOST.glob("*.py"))
 NEWER = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 OLDER = ("3.7", "3.6")
-
-
-def interpreter(version: str) -> str:
-    """Return an interpreter of that version on this machine, or skip."""
-    found = shutil.which(f"python{version}")
-    builds = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
-    if builds:
-        return str(builds[0])
-    if found is None or "shims" in found:
-        pytest.skip(f"no Python {version} on this machine")
-    return found
 
 
 @pytest.mark.parametrize("name", MODULES)

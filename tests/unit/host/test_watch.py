@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from specctl.rollout.observation import Observation, Port
-from tests.unit.host.conftest import Looks, Server, until
+from tests.unit.host.conftest import Looks, Opener, Server, interpreter, until
 
 
 def _ready(look: Observation) -> bool:
@@ -41,6 +41,24 @@ def test_death_is_told_within_half_a_second(server: Server) -> None:
         told = looks.when(lambda look: look.unit.active == "failed" and look.unit.exit_status == 137, "the status")
     assert gone - killed < 0.5
     assert told - killed < 1.0
+
+
+def test_death_is_told_without_pidfd(server: Server, open_session: Opener) -> None:
+    """Python 3.8 has no pidfd: the end is seen by a look at /proc, still within half a second."""
+    server.session = open_session(interpreter("3.8"))
+    server.token = _int(server.call("lease.acquire", owner="tester", ttl_s=60, steal=True)["token"])
+    pid = _int(server.deploy("1")["main_pid"])
+    with server.watch().going() as looks:
+        looks.when(_ready, "ready")
+        killed = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        gone = looks.when(lambda look: look.unit.main_pid is None, "the death")
+    assert gone - killed < 0.5
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
 
 
 def test_a_restart_is_another_invocation(server: Server) -> None:
