@@ -65,8 +65,11 @@ def show_plan(rollout: Rollout, manner: Manner, out: Console) -> None:
         return
     from specctl.ui import plan as plans
 
+    width = out.width if out.is_terminal else None
     for one in rollout.prepared:
-        out.print(plans.view(one.plan, one.facts, one.host_facts, one.server.profile.name, diff=manner.diff))
+        name = one.server.profile.name
+        view = plans.view(one.plan, one.facts, one.host_facts, name, diff=manner.diff, width=width)
+        out.print(view, soft_wrap=width is None)
 
 
 def ask(rollout: Rollout, manner: Manner) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -12,6 +13,7 @@ from specctl.rollout.plan import Change, ChangeKind, Plan
 from specctl.rollout.story import clock
 
 SHOWN_CHANGES = 12
+LABEL = 8
 
 
 def gpus_text(facts: HostFacts) -> str | None:
@@ -91,18 +93,30 @@ def cost_text(plan: Plan) -> str:
     return f"~{clock(plan.predicted_s)} without this server (last loads {loads})"
 
 
-def view(plan: Plan, facts: ServerFacts, host: HostFacts, profile: str, *, diff: bool = False) -> Group:
-    """Return the whole plan of one server."""
+def view(
+    plan: Plan, facts: ServerFacts, host: HostFacts, profile: str, *, diff: bool = False, width: int | None = None
+) -> Group:
+    """Return the whole plan of one server; long lines hang under their label, unwrapped where there is no width."""
     top = head(plan, facts, host, profile)
     if plan.nothing is not None:
         return Group(top, Text.assemble("  nothing to do: ", plan.nothing))
     parts: list[RenderableType] = [top, Text("")]
     for label, line in rows(plan):
-        text = Text.assemble((f"  {label:<8}", "warn" if label == "warn" else "quiet"), line, overflow="fold")
-        parts.append(text)
+        pieces = wrapped(line, width)
+        for number, piece in enumerate(pieces):
+            shown = label if number == 0 else ""
+            parts.append(Text.assemble((f"  {shown:<{LABEL}}", "warn" if label == "warn" else "quiet"), piece))
     if diff and plan.diff:
         parts.extend([Text(""), diff_view(plan.diff)])
     return Group(*parts, Text(""))
+
+
+def wrapped(line: str, width: int | None) -> list[str]:
+    """Return a line in pieces that fit beside the label; a word that is too long stays whole."""
+    if width is None:
+        return [line]
+    room = max(20, width - LABEL - 2)
+    return textwrap.wrap(line, room, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def diff_view(diff: str) -> Text:
