@@ -59,6 +59,9 @@ class LabServer:
         self._argv = command(folders, self.port, *arguments, draft=draft)
         self._env = {**os.environ, **(env or {})}
         self.process: subprocess.Popen[bytes] | None = None
+        self._client = httpx.Client(
+            base_url=self.url, verify=False, limits=httpx.Limits(max_keepalive_connections=0), timeout=60
+        )
 
     def __enter__(self) -> Self:
         self.spawn()
@@ -70,6 +73,7 @@ class LabServer:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        self._client.close()
 
     def spawn(self) -> None:
         """Start the process."""
@@ -107,26 +111,26 @@ class LabServer:
     def status(self, path: str) -> int | None:
         """Return the status of a GET, None when nobody answers."""
         try:
-            return httpx.get(self.url + path, timeout=5).status_code
+            return self._client.get(path, timeout=5).status_code
         except httpx.TransportError:
             return None
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """Send a GET."""
-        return httpx.get(self.url + path, headers=headers, timeout=30)
+        return self._client.get(path, headers=headers)
 
     def post(self, path: str, body: object = None, **headers: str) -> httpx.Response:
         """Send a POST with a JSON body."""
-        return httpx.post(self.url + path, json=body, headers=headers, timeout=60)
+        return self._client.post(path, json=body, headers=headers)
 
     def request(self, method: str, path: str, **headers: str) -> httpx.Response:
         """Send a request without a body."""
-        return httpx.request(method, self.url + path, headers=headers, timeout=30)
+        return self._client.request(method, path, headers=headers)
 
     def send(self, method: str, path: str, body: str) -> httpx.Response:
         """Send a request with a body as it is written."""
         headers = {"Content-Type": "application/json"}
-        return httpx.request(method, self.url + path, content=body, headers=headers, timeout=30)
+        return self._client.request(method, path, content=body, headers=headers)
 
     @contextlib.contextmanager
     def background_generate(self, **wanted: Any) -> Iterator[Future[httpx.Response]]:

@@ -31,7 +31,7 @@ async def open_stream(events: AsyncIterator[str]) -> StreamingResponse:
 
 
 async def changes(tickets: Sequence[Ticket]) -> AsyncIterator[int]:
-    """Yield a ticket's place each time it has changed, until all have ended."""
+    """Yield a ticket's place each time it has changed, until all have ended; an ended ticket's place comes once."""
     queue: asyncio.Queue[int | BaseException | None] = asyncio.Queue()
 
     async def watch(index: int) -> None:
@@ -43,7 +43,7 @@ async def changes(tickets: Sequence[Ticket]) -> AsyncIterator[int]:
             queue.put_nowait(error)
 
     watchers = [asyncio.create_task(watch(index)) for index in range(len(tickets))]
-    left = len(watchers)
+    left, told = len(watchers), set[int]()
     try:
         while left:
             news = await queue.get()
@@ -51,7 +51,8 @@ async def changes(tickets: Sequence[Ticket]) -> AsyncIterator[int]:
                 raise news
             if news is None:
                 left -= 1
-            else:
+            elif news not in told:
+                told |= {news} if tickets[news].finish is not None else set()
                 yield news
     finally:
         for watcher in watchers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -174,21 +174,39 @@ def test_wrong_tokens_show_against_none(make: Make) -> None:
     assert [index for index, (one, other) in enumerate(zip(bent, plain[0], strict=True)) if one != other] != []
 
 
-def test_garbage_metrics(make: Make) -> None:
+@pytest.fixture(scope="module")
+def bent(folders: Folders, logs: Path) -> Iterator[LabServer]:
+    """A server with several faults at once."""
+    faults = ("garbage-metrics", "ignore-sigterm", "silent-load", "slow-steps:0.05")
+    injected = [word for fault in faults for word in ("--inject", fault)]
+    with LabServer(folders, logs, "--enable-metrics", *injected, env=ALLOW_FAULTS) as server:
+        yield server.ready()
+
+
+def test_garbage_metrics(bent: LabServer) -> None:
     """/metrics answers 200 with something that does not parse."""
-    with make("garbage-metrics") as server:
-        answer = server.ready().get("/metrics")
-        assert answer.status_code == 200
-        with pytest.raises(ValueError, match="could not convert string to float"):
-            server.metrics()
+    answer = bent.get("/metrics")
+    assert answer.status_code == 200
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        bent.metrics()
 
 
-def test_ignored_sigterm(make: Make) -> None:
+def test_ignored_sigterm(bent: LabServer) -> None:
     """SIGTERM changes nothing: the server stays ready and serves."""
-    with make("ignore-sigterm") as server:
-        server.ready().signal(signal.SIGTERM)
-        assert server.generate(tokens=3).status_code == 200
-        assert (server.status("/ready"), server.exit_code()) == (200, None)
+    bent.signal(signal.SIGTERM)
+    assert bent.generate(tokens=3).status_code == 200
+    assert (bent.status("/ready"), bent.exit_code()) == (200, None)
+
+
+def test_silent_load(bent: LabServer) -> None:
+    """Nothing is printed while loading, neither lines nor bars; later lines are there."""
+    bent.wait_log("ready to roll")
+    assert not re.search(r"Load weight|shards|Capture|server_args", bent.log())
+
+
+def test_slow_steps(bent: LabServer) -> None:
+    """Each step is slow from the start."""
+    assert bent.generate(tokens=6).json()["meta_info"]["e2e_latency"] >= 6 * 0.05
 
 
 def test_late_port(make: Make) -> None:
@@ -197,21 +215,6 @@ def test_late_port(make: Make) -> None:
         server.wait_log("Engine startup timings")
         assert server.status("/ready") is None
         server.ready()
-
-
-def test_silent_load(make: Make) -> None:
-    """Nothing is printed while loading, neither lines nor bars; later lines are there."""
-    with make("silent-load") as server:
-        server.ready()
-        server.wait_log("ready to roll")
-        assert not re.search(r"Load weight|shards|Capture|server_args", server.log())
-
-
-def test_slow_steps(make: Make) -> None:
-    """Each step is slow from the start."""
-    with make("slow-steps:0.05") as server:
-        answer = server.ready().generate(tokens=6).json()
-        assert answer["meta_info"]["e2e_latency"] >= 6 * 0.05
 
 
 def test_faults_are_refused_without_permission(folders: Folders, logs: Path) -> None:
