@@ -328,9 +328,3 @@ def launch_section(values: Mapping[str, object]) -> LaunchSection:
     assert defaults is not None
     assert defaults.launch is not None
     return defaults.launch
-
-
-if __name__ == "__main__":
-    from specctl.fleet.schema_json import schema_text
-
-    print(schema_text(), end="")
