@@ -6,11 +6,10 @@ import os
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from specctl import errors
-from specctl.errors import InventoryError, SpecctlError
+from specctl.errors import InventoryError, SpecctlError, UsageError
 
 app = typer.Typer(
     name="specctl",
@@ -65,9 +64,16 @@ def print_error(error: SpecctlError, *, as_json: bool) -> None:
         typer.echo(f"  try: {error.hint}", err=True)
 
 
-def _click_error(error: click.ClickException) -> int:
-    error.show()
-    return errors.EXIT_USAGE if isinstance(error, click.UsageError) else error.exit_code
+def _print_misread(error: typer.TyperException, *, as_json: bool) -> None:
+    """Print why the command line could not be read; a group that was called bare shows its help instead."""
+    context = getattr(error, "ctx", None)
+    message = error.format_message()
+    if context is None or message != context.get_help():
+        words = message[:1].lower() + message[1:].rstrip(".")
+        command = "specctl" if context is None else context.command_path
+        print_error(UsageError(words, hint=f"{command} --help"), as_json=as_json)
+    else:
+        typer.echo(message, err=True)
 
 
 def main() -> None:
@@ -75,21 +81,37 @@ def main() -> None:
     mount()
     command = typer.main.get_command(app)
     code = errors.EXIT_OK
+    as_json = "--json" in sys.argv[1:]
     try:
         returned = command.main(standalone_mode=False)
         code = returned if isinstance(returned, int) else errors.EXIT_OK
     except SpecctlError as error:
-        print_error(error, as_json="--json" in sys.argv[1:])
+        print_error(error, as_json=as_json)
         code = error.exit_code
-    except click.ClickException as error:
-        code = _click_error(error)
-    except (click.Abort, KeyboardInterrupt):
+    except typer.TyperException as error:
+        _print_misread(error, as_json=as_json)
+        code = errors.EXIT_USAGE
+    except (typer.Abort, KeyboardInterrupt):
         typer.echo("interrupted", err=True)
         code = errors.EXIT_INTERRUPTED
     except BrokenPipeError:
         code = errors.EXIT_UNREAD
         _forget_output()
+    except Exception as error:  # noqa: BLE001  # the last boundary: a bug ends in a file and two lines, not in a screenful
+        code = _bug(error)
     sys.exit(code)
+
+
+def _bug(error: Exception) -> int:
+    """Write the traceback to a file, say where it is, and return the exit code of a bug."""
+    import traceback
+
+    from specctl.adapters.records import keep_crash
+
+    place = keep_crash("".join(traceback.format_exception(error)))
+    typer.echo(f"error: a bug in specctl: {type(error).__name__}: {error}", err=True)
+    typer.echo(f"  try: report it, with {place}", err=True)
+    return errors.EXIT_BUG
 
 
 def _forget_output() -> None:

@@ -26,6 +26,7 @@ from specctl.rollout.outcome import Outcome
 from specctl.rollout.record import Act, Record, Result
 
 RELEASES_KEPT = 10
+UNDONE_BY_ROLLBACK = (Act.DEPLOY, Act.SWITCH, Act.ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +231,7 @@ def refuse_algo(selected: Sequence[tuple[Host, Server]], algo: str | None) -> No
 
 def undo_hint(outcomes: Sequence[Outcome]) -> str | None:
     """Say how to undo what was done, when something was."""
-    done = [o for o in outcomes if o.ok and o.record is not None and o.record.previous is not None]
+    done = [o for o in outcomes if o.ok and o.record and o.record.previous and o.record.act in UNDONE_BY_ROLLBACK]
     if not done:
         return None
     hosts = " ".join(f"--host {name}" for name in dict.fromkeys(o.host for o in done))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specctl.adapters.records import state_home
 from specctl.errors import UsageError
 from specctl.fleet.overrides import Overrides
 from specctl.fleet.select import Selection, select
@@ -27,6 +30,9 @@ __all__ = [
 ]
 
 VARIABLE = "SPECCTL_INVENTORY"
+# Where the lab server of `specctl init --lab` listens, or at one of the ports after it.
+LAB_PORT = 30100
+LAB_PORTS = 100
 DEFAULT_PATHS = ("inventory.yaml", "inventory/inventory.yaml")
 # Whoever installs a pydantic plug-in did not mean this command, whose start-up it would slow down.
 _PLUGINS_OFF = "PYDANTIC_DISABLE_PLUGINS"
@@ -76,12 +82,25 @@ def load_selected(
     return resolved.over(selected, overrides) if overrides else selected
 
 
+def free_port(first: int = LAB_PORT) -> int:
+    """Return the first port of the loopback from `first` on that nobody holds now."""
+    for port in range(first, first + LAB_PORTS):
+        with socket.socket() as trial, contextlib.suppress(OSError):
+            trial.bind(("127.0.0.1", port))
+            return port
+    return first
+
+
 def lab_starter() -> str:
-    """Return an inventory that works at once: the shipped lab models, this interpreter, a state folder of the user's own."""
+    """Return an inventory that works at once: shipped lab models, this interpreter, a free port, a state folder of the user's."""
     folder = Path(__file__).parent
     text = (folder / "starter_lab.yaml").read_text(encoding="utf-8")
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "specctl"
-    places = {"@MODELS@": str(folder.parent / "lab" / "models"), "@STATE@": str(state), "@PYTHON@": sys.executable}
+    places = {
+        "@MODELS@": str(folder.parent / "lab" / "models"),
+        "@STATE@": str(state_home() / "local"),
+        "@PYTHON@": sys.executable,
+        "@PORT@": str(free_port()),
+    }
     for word, place in places.items():
         text = text.replace(word, place)
     return text

@@ -18,6 +18,7 @@ from specctl.ops.contact import Contact, manager
 from specctl.rollout import launch as launches
 from specctl.rollout import unit
 from specctl.rollout.facts import HostFacts, ServerFacts
+from specctl.rollout.observation import Port
 from specctl.rollout.plan import Plan, of_release
 from specctl.rollout.release import Release
 
@@ -123,6 +124,17 @@ def read_release(contact: Contact, server: Server, release: str) -> tuple[Mappin
     return (manifest if isinstance(manifest, Mapping) else {}), texts
 
 
+def port_free(contact: Contact, server: Server, facts: ServerFacts) -> None:
+    """Refuse a port that somebody else holds: the engine binds it last and would notice only after the whole load."""
+    if facts.port is not Port.FOREIGN:
+        return
+    raise UnsupportedError(
+        f"port {server.port} is held by {facts.port_owner or 'another process'}",
+        hint=f"end it, or give server {server.name} another port",
+        host=contact.host.name,
+    )
+
+
 def prepare(contact: Contact, server: Server, algo: str, *, templates: Templates, force: bool) -> Prepared:
     """Find out what a deploy of the algo would change; raises SpecctlError when it could not work."""
     profile = launches.algo_profile(server, algo)
@@ -131,6 +143,7 @@ def prepare(contact: Contact, server: Server, algo: str, *, templates: Templates
     contact.redactor = Redactor(tuple(values.values()))
     host_facts = gather(contact, (server,))
     facts = host_facts.servers[server.name]
+    port_free(contact, server, facts)
     capability(contact, server, facts, profile)
     compared_id = facts.current.id if facts.current else "1"
     release = render.release(templates, contact.host, server, release_id=compared_id, secrets=values)

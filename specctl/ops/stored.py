@@ -9,7 +9,7 @@ from specctl.adapters.templates import Templates
 from specctl.errors import RemoteCommandError, SpecctlError, UnsupportedError, UsageError
 from specctl.fleet.types import Server
 from specctl.ops.contact import Contact
-from specctl.ops.prepare import Prepared, gather, read_release, secrets_of
+from specctl.ops.prepare import Prepared, gather, port_free, read_release, secrets_of
 from specctl.rollout.facts import CurrentRelease, HostFacts, ServerFacts, stored_knobs, stored_launch, stored_units
 from specctl.rollout.plan import Wish, make
 from specctl.rollout.record import Result
@@ -52,6 +52,7 @@ def prepare_stored(
             hint=f"specctl deploy --host {contact.host.name} --algo {algo}",
             host=contact.host.name,
         )
+    port_free(contact, server, facts)
     wish = Wish(
         host=contact.host.name,
         server=server.name,

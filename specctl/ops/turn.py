@@ -98,7 +98,8 @@ def activate(turn: Turn, aim: Aim) -> None:
 def stop(turn: Turn) -> None:
     """Stop the server and wait until its processes, port and GPU memory are gone."""
     limit_s = turn.server.limits.drain_s + turn.server.limits.stop_s
-    turn.reporter.step(turn.host, "stop", "asked to stop")
+    if turn.facts.unit.active == "active":
+        turn.reporter.step(turn.host, "stop", "asked to stop")
 
     def progress(event: Mapping[str, object]) -> None:
         for name, word in (("waiting_for", "waiting for"), ("killing", "killing")):
@@ -114,7 +115,7 @@ def stop(turn: Turn) -> None:
 
 def start(turn: Turn) -> tuple[UnitState, float]:
     """Start what is activated; return the unit's state and the host's monotonic time at the start."""
-    turn.reporter.step(turn.host, "start", "")
+    turn.reporter.step(turn.host, "start", "ordered")
     answer = turn.call("unit.start", {}, timeout_s=90.0)
     began_s = answer.get("at_s")
     return UnitState.from_wire(answer.get("unit")), float(began_s) if isinstance(began_s, (int, float)) else 0.0
