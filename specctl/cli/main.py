@@ -83,7 +83,7 @@ def main() -> None:
     code = errors.EXIT_OK
     as_json = "--json" in sys.argv[1:]
     try:
-        returned = command.main(standalone_mode=False)
+        returned = command.main(prog_name="specctl", standalone_mode=False)
         code = returned if isinstance(returned, int) else errors.EXIT_OK
     except SpecctlError as error:
         print_error(error, as_json=as_json)

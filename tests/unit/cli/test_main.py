@@ -1,0 +1,81 @@
+"""The command line as a process: what cannot be read, and a no, end with a documented code and never with a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+SPECCTL = (sys.executable, "-m", "specctl")
+FOLDER = Path(__file__).parents[3]
+
+
+def run(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run specctl in a folder of its own, without an inventory of the caller's."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SPECCTL_")}
+    env["PYTHONPATH"] = str(FOLDER)
+    return subprocess.run([*SPECCTL, *words], cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "look"),
+    [
+        (("deploy", "--bogus"), "no such option: --bogus", "specctl deploy --help"),
+        (("nope",), "no such command 'nope'", "specctl --help"),
+        (("switch", "--host", "gpu1"), "missing option '--algo'", "specctl switch --help"),
+        (("logs", "-n", "many"), "invalid value for '--lines' / '-n'", "specctl logs --help"),
+        (("ask",), "missing argument 'prompt'", "specctl ask --help"),
+    ],
+)
+def test_what_cannot_be_read_is_a_usage_error(words: Sequence[str], said: str, look: str, tmp_path: Path) -> None:
+    """A command line that Typer refuses ends with exit code 2, the error in our form, and where to look."""
+    done = run(words, tmp_path)
+    error, hint = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert error.startswith(f"error: {said}")
+    assert hint == f"  try: {look}"
+
+
+def test_what_cannot_be_read_is_an_object_with_json(tmp_path: Path) -> None:
+    """With --json the same is one JSON object on stderr."""
+    done = run(("deploy", "--bogus", "--json"), tmp_path)
+    error = json.loads(done.stderr)["error"]
+    assert done.returncode == 2
+    assert (error["kind"], error["exit_code"], error["hint"]) == ("usage", 2, "specctl deploy --help")
+
+
+@pytest.mark.parametrize("words", [(), ("lock",), ("inventory",)])
+def test_a_bare_group_shows_its_help(words: Sequence[str], tmp_path: Path) -> None:
+    """A group without a command shows what it has, on stderr, with exit code 2."""
+    done = run(words, tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: ")
+    assert "Commands:" in done.stderr
+
+
+def test_a_no_ends_the_command_as_interrupted(tmp_path: Path) -> None:
+    """Answering no at a terminal does nothing, says so and ends with exit code 130."""
+    assert run(("init", "--lab"), tmp_path).returncode == 0
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*SPECCTL, "stop", "--host", "local"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(FOLDER)},
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(theirs)
+    os.write(ours, b"n\n")
+    output, errors = process.communicate(timeout=30)
+    os.close(ours)
+    assert process.returncode == 130
+    assert "Go ahead?" in output + errors
+    assert errors.splitlines()[-1].endswith("interrupted")
