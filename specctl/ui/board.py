@@ -99,7 +99,8 @@ class Board:
         if self._mode is Mode.LIVE:
             self._row(host, lambda width: gate.step_line(host, name, text, width=width, host_width=self._width))
         elif self._due(host, ("step", name), (text,)):
-            self._tell(f"{host} {name}: {text}", events.step_event(host, name, text))
+            line = gate.plain_step(host, name, text, host_width=self._width)
+            self._tell(line, events.step_event(host, name, text))
 
     def gate(self, host: str, state: GateState) -> None:
         """Show how far a load is."""
@@ -112,7 +113,8 @@ class Board:
             return
         rest = (state.progress, state.detail)
         if self._due(host, ("gate", state.phase.value, kind(state)), rest):
-            self._tell(gate.plain_line(host, state), events.gate_event(host, state))
+            line = gate.plain_line(host, state, host_width=self._width)
+            self._tell(line, events.gate_event(host, state))
 
     def final(self, host: str, name: str, text: str) -> None:
         """Say something that stays; the host's row goes."""

@@ -92,13 +92,18 @@ def final_line(
     return line
 
 
-def plain_line(host: str, state: GateState) -> str:
-    """Return the load as one line of plain words, for logs and pipes."""
+def plain_line(host: str, state: GateState, *, host_width: int = 0) -> str:
+    """Return the load as one line of plain words, for logs and pipes; in the same columns as the lines that stay."""
     if not isinstance(state.verdict, Loading | Slow):
-        return f"{host} {kind(state)}: {headline(state)}"
-    parts = [part for part in (_detail(state), _percent(state), _eta(state)) if part]
-    said = f": {', '.join(parts)}" if parts else ""
-    return f"{host} {state.phase.label} {clock(state.elapsed_s)}{said}"
+        return plain_step(host, kind(state), headline(state), host_width=host_width)
+    parts = [clock(state.elapsed_s), *(part for part in (_detail(state), _percent(state), _eta(state)) if part)]
+    return plain_step(host, state.phase.label, ", ".join(parts), host_width=host_width)
+
+
+def plain_step(host: str, name: str, text: str, *, host_width: int = 0) -> str:
+    """Return a step as one line of plain words."""
+    lead = _lead(host, name, max(host_width, cell_len(host)))
+    return f"{lead.plain}{clean(text, MAX_TEXT)}".rstrip()
 
 
 def _percent(state: GateState) -> str:

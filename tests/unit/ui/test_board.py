@@ -90,10 +90,10 @@ def test_a_pipe_gets_a_line_at_a_change_and_every_half_minute() -> None:
             board.gate("ct200", state)
     assert [line.split()[1:3] for line in screen.lines] == [
         ["start", "0:00"],
-        ["weights", "0:10:"],
-        ["weights", "0:40:"],
-        ["weights", "1:10:"],
-        ["weights", "1:40:"],
+        ["weights", "0:10,"],
+        ["weights", "0:40,"],
+        ["weights", "1:10,"],
+        ["weights", "1:40,"],
     ]
 
 
@@ -120,7 +120,7 @@ def test_what_stays_is_told_in_every_mode() -> None:
             board.step("ct200", "drain", "2 running → 0")
             board.final("ct200", "deployed", "release 7, ddtree, 8:14")
         told = ["  ct200  deployed   release 7, ddtree, 8:14"]
-        assert shown(screen.file.getvalue()) == (told if mode is Mode.LIVE else ["ct200 drain: 2 running → 0", *told])
+        assert shown(screen.file.getvalue()) == (told if mode is Mode.LIVE else ["  ct200  drain      2 running → 0", *told])
     screen = Screen(Mode.JSON)
     screen.board().final("ct200", "deployed", "release 7")
     assert json.loads(screen.lines[0]) == {"event": "final", "host": "ct200", "name": "deployed", "text": "release 7"}
@@ -220,7 +220,7 @@ def test_a_ready_load_is_told_once() -> None:
     ready = gate.advance(spec, gate.begin(spec), look(1.2, port=Port.OWN, ready=200))
     board.gate("h", ready)
     board.gate("h", ready)
-    assert screen.lines == ["h start 0:01", "h ready: after 0:01"]
+    assert screen.lines == ["  h  start      0:01", "  h  ready      after 0:01"]
 
 
 def test_an_audience_that_left_ends_nothing() -> None:

@@ -102,10 +102,10 @@ def test_engine_text_cannot_steer_the_terminal() -> None:
 @pytest.mark.parametrize(
     ("state", "line"),
     [
-        (weights(), "ct200 weights 4:52: 412 of 590 GB, 70 %, ready in ~3:06"),
-        (graphs(), "ct200 graphs 7:20: target verify, bs 24 of 48, 50 %"),
-        (failed(), "ct200 failed: weights, 4:12   F012 CUDA out of memory on GPU 3"),
-        (run(spec_for(), look(3.0)), "ct200 start 0:03"),
+        (weights(), "  ct200  weights    4:52, 412 of 590 GB, 70 %, ready in ~3:06"),
+        (graphs(), "  ct200  graphs     7:20, target verify, bs 24 of 48, 50 %"),
+        (failed(), "  ct200  failed     weights, 4:12   F012 CUDA out of memory on GPU 3"),
+        (run(spec_for(), look(3.0)), "  ct200  start      0:03"),
     ],
 )
 def test_plain_lines_say_the_same_in_words(state: GateState, line: str) -> None:
