@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -105,8 +105,10 @@ class Site:
         return dict(line.split("=", 1) for line in shown.splitlines())
 
 
-def lines_of(process: subprocess.Popen[str]) -> Iterator[str]:
-    """Yield the lines of a command's standard error as they come."""
+def wait_for_line(process: subprocess.Popen[str], word: str) -> None:
+    """Read a command's standard error until a line with the word comes; the pipe stays open for what follows."""
     assert process.stderr is not None
-    for line in process.stderr:  # `yield from` would close the pipe with this generator
-        yield line  # noqa: UP028
+    for line in process.stderr:
+        if word in line:
+            return
+    raise AssertionError(f"the command ended without saying {word}")

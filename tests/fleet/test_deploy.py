@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from tests.fleet import site as sites
-from tests.fleet.site import FOLDER, KEY, PORT, UNIT, Site
+from tests.fleet.site import FOLDER, KEY, PORT, UNIT, Site, wait_for_line
 from tests.fleet.waiting import until
 
 FAULTS = {"SPECCTL_LAB_ALLOW_FAULTS": "1"}
@@ -145,9 +144,7 @@ def test_cli_killed_during_the_load_leaves_a_way_on(site: Site) -> None:
     """After kill -9 the engine goes on loading, the lease runs out by itself, and the next deploy finds the way."""
     site.describe({"options": {"load-seconds": 6}})
     process = site.start("deploy", "--host", "gpu1", "--algo", "dflash", "--yes")
-    for line in sites.lines_of(process):
-        if "weights" in line:
-            break
+    wait_for_line(process, "weights")
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=10)
     held = site.run("deploy", "--host", "gpu1", "--algo", "ddtree", "--yes")
@@ -164,9 +161,7 @@ def test_interrupt_takes_the_deploy_back(site: Site) -> None:
     deployed(site, "none")
     site.describe({"options": {"load-seconds": 20}})
     process = site.start("deploy", "--host", "gpu1", "--algo", "dflash", "--yes")
-    for line in sites.lines_of(process):
-        if "weights" in line:
-            break
+    wait_for_line(process, "weights")
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 6, errors
@@ -200,9 +195,7 @@ def test_two_deploys_at_once_do_not_mix(site: Site) -> None:
     """Of two deploys to one host one works and the other is refused, naming who holds the lease: exit 5."""
     site.describe({"options": {"load-seconds": 3}})
     first = site.start("deploy", "--host", "gpu1", "--algo", "dflash", "--yes", "--reason", "the first")
-    for line in sites.lines_of(first):
-        if "start" in line:
-            break
+    wait_for_line(first, "start")
     second = site.run("deploy", "--host", "gpu1", "--algo", "ddtree", "--yes")
     _, errors = first.communicate(timeout=60)
     assert (first.returncode, second.returncode) == (0, 5), (errors, second.stderr)

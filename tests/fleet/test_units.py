@@ -1,4 +1,4 @@
-"""Units as real systemd reads them: every argument and variable arrives as it was specified, and `systemd-analyze` has no complaint."""
+"""Units as real systemd reads them: arguments and variables arrive as specified, and `systemd-analyze` has no complaint."""
 
 from __future__ import annotations
 
@@ -19,10 +19,36 @@ from tests.fleet import fleet as fleets
 ROOT = Path(__file__).parents[2]
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=30)
 HARD = st.sampled_from(
-    ["", " ", ";", "%h", "%%", "$HOME", "${A}", "$$", "'", '"', "\\", "\\x41", "a\\", "-", "@", "é", "\t", "#", "a;b", "{}", "*", "~", "|"]
+    [
+        "",
+        " ",
+        ";",
+        "%h",
+        "%%",
+        "$HOME",
+        "${A}",
+        "$$",
+        "'",
+        '"',
+        "\\",
+        "\\x41",
+        "a\\",
+        "-",
+        "@",
+        "é",
+        "\t",
+        "#",
+        "a;b",
+        "{}",
+        "*",
+        "~",
+        "|",
+    ]
 )
 WORD = st.one_of(TEXT, HARD)
-NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,12}", fullmatch=True).filter(lambda name: name not in echo_unit.OWN_VARIABLES)
+NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,12}", fullmatch=True).filter(
+    lambda name: name not in echo_unit.OWN_VARIABLES
+)
 LAUNCH = st.tuples(st.lists(WORD, max_size=8), st.dictionaries(NAME, WORD, max_size=6))
 UNITS_AT_ONCE = 25
 

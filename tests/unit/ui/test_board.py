@@ -120,7 +120,9 @@ def test_what_stays_is_told_in_every_mode() -> None:
             board.step("ct200", "drain", "2 running → 0")
             board.final("ct200", "deployed", "release 7, ddtree, 8:14")
         told = ["  ct200  deployed   release 7, ddtree, 8:14"]
-        assert shown(screen.file.getvalue()) == (told if mode is Mode.LIVE else ["  ct200  drain      2 running → 0", *told])
+        assert shown(screen.file.getvalue()) == (
+            told if mode is Mode.LIVE else ["  ct200  drain      2 running → 0", *told]
+        )
     screen = Screen(Mode.JSON)
     screen.board().final("ct200", "deployed", "release 7")
     assert json.loads(screen.lines[0]) == {"event": "final", "host": "ct200", "name": "deployed", "text": "release 7"}
