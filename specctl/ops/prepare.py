@@ -24,6 +24,7 @@ from specctl.rollout.release import Release
 
 FACTS_TIMEOUT_S = 30.0
 PROBE_TIMEOUT_S = 120.0
+PROBES = ".probes"  # beside the servers' folders; host/facts.py looks there too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +63,10 @@ def gather(contact: Contact, servers: tuple[Server, ...]) -> HostFacts:
     return HostFacts.from_wire(contact.host.name, answer)
 
 
-def _probe_digest(server: Server, facts: ServerFacts, code: str) -> str:
-    """Name what the capability probe's answer depends on: interpreter, packages and the probe itself."""
-    parts = [server.python, dict(sorted((facts.package_digests or facts.packages).items())), code]
+def _probe_digest(server: Server, facts: ServerFacts, code: str, names: list[str]) -> str:
+    """Name what the capability probe's answer depends on: interpreter, packages, environment, the probe and what it asks."""
+    packages = dict(sorted((facts.package_digests or facts.packages).items()))
+    parts = [server.python, packages, dict(sorted(server.env.items())), code, names]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -80,10 +82,11 @@ def capability(contact: Contact, server: Server, facts: ServerFacts, profile: Al
     names = sorted(set(server.profile.capability.values()))
     args = {
         "python": server.python,
-        "code": f"import sys\nsys.argv[1:] = {names!r}\n{code}",
+        "code": code,
+        "args": names,
         "env": dict(server.env),
-        "digest": _probe_digest(server, facts, code),
-        "cache_dir": str(unit.server_dir(contact.host, server.name) / "capability"),
+        "digest": _probe_digest(server, facts, code, names),
+        "cache_dir": str(contact.host.state_dir / PROBES),
         "timeout_s": PROBE_TIMEOUT_S,
     }
     answer = contact.session.call("probe", args, timeout_s=PROBE_TIMEOUT_S + 10.0)
