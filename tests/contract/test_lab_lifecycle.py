@@ -25,14 +25,6 @@ def test_phases_of_a_start(folders: Folders, logs: Path) -> None:
         def ready() -> bool:
             status = server.status("/ready")
             result = "refused" if status is None else str(status)
-            if result == "503" and result not in seen:
-                assert [server.status(path) for path in ("/health", "/model_info", "/server_info", "/v1/loads")] == [
-                    503,
-                    200,
-                    200,
-                    200,
-                ]
-                assert server.get("/server_info").json()["status"] == "ready"
             if result not in seen[-1:]:
                 seen.append(result)
             return result == "200"

@@ -33,9 +33,10 @@ def build(service: Service, on_startup: Callable[[], None], on_shutdown: Callabl
         yield
         await on_shutdown()
 
+    routes = [*_probes(service), *_facts(service), *_readings(service), *_generation(service), *_control(service)]
     return Starlette(
-        routes=[*_probes(service), *_facts(service), *_readings(service), *_generation(service), *_control(service)],
-        middleware=[Middleware(Gatekeeper, service=service)],
+        routes=routes,
+        middleware=[Middleware(Gatekeeper, service=service, known=frozenset(route.path for route in routes))],
         exception_handlers={HTTPException: _refuse},
         lifespan=lifespan,
     )
@@ -54,12 +55,13 @@ def _route(path: str, serve: Serve, *methods: str) -> Route:
 
 def _probes(service: Service) -> list[Route]:
     """Return the routes that tell whether the server serves."""
+    limit_s = health.timeout_s()
 
     async def ready(_: Request) -> Response:
         return answers.empty(200 if service.lifecycle.is_ready else 503)
 
     async def healthy(_: Request) -> Response:
-        return answers.empty(200 if await health.is_healthy(service, health.timeout_s()) else 503)
+        return answers.empty(200 if await health.is_healthy(service, limit_s) else 503)
 
     async def ping(_: Request) -> Response:
         return answers.empty()
@@ -188,7 +190,7 @@ def _control(service: Service) -> list[Route]:
         return await control.continue_generation(service)
 
     async def configure_logging(request: Request) -> Response:
-        logger.info("Config logging: %s", (await request.body()).decode("utf-8", errors="replace"))
+        logger.info("Config logging: %r", (await request.body()).decode("utf-8", errors="replace"))
         return answers.empty()
 
     async def freeze_gc(_: Request) -> Response:

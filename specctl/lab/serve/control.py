@@ -117,7 +117,10 @@ def _number(key: str, value: object) -> int | float:
 
 async def flush_cache(request: Request, service: Service) -> Response:
     """Forget what is cached (the lab caches nothing) and the lifetime acceptance; refused while requests run."""
-    limit_s = float(request.query_params.get("timeout", 0) or 0)
+    try:
+        limit_s = float(request.query_params.get("timeout", 0) or 0)
+    except ValueError:
+        return answers.openai_error("timeout must be a number of seconds", kind="Bad Request")
     until = time.monotonic() + limit_s
     while True:
         waiting, running = await service.ask(service.scheduler.counts)

@@ -20,6 +20,7 @@ class Drain:
     def __init__(self, service: Service, stop: Callable[[], None]) -> None:
         self._service = service
         self._stop = stop
+        self._poll_s = float(os.environ.get(POLL_VARIABLE, DEFAULT_POLL_S))
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -33,9 +34,8 @@ class Drain:
 
     async def _run(self) -> None:
         """Look at intervals until nothing is left."""
-        poll_s = float(os.environ.get(POLL_VARIABLE, DEFAULT_POLL_S))
         while True:
-            await asyncio.sleep(poll_s)
+            await asyncio.sleep(self._poll_s)
             left = list(self._service.open_rids)
             logger.info(
                 "Gracefully exiting... Remaining number of requests %d. Remaining requests remaining_rids=%s.",

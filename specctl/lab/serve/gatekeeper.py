@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from specctl.lab.serve.auth import Keys
@@ -19,8 +21,10 @@ class AnswerCutError(ConnectionAbortedError):
 class Gatekeeper:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(self, app: ASGIApp, service: Service, known: frozenset[str]) -> None:
+        """Wrap the application; only known paths are counted, so that a scan cannot fill the metrics."""
         self._app = app
+        self._known = known
         self._service = service
         options = service.launch.options
         self._keys = Keys(api=options.api_key, admin=options.admin_api_key)
@@ -32,8 +36,9 @@ class Gatekeeper:
             await self._app(scope, receive, send)
             return
         path, method = scope["path"], scope["method"]
-        sender = self._counting(send, path, method)
-        with counted(self._service.ledger, path, method):
+        counts = path in self._known
+        sender = self._counting(send, path, method) if counts else send
+        with counted(self._service.ledger, path, method) if counts else contextlib.nullcontext():
             if not self._keys.allow(path, method, _authorization(scope)):
                 await _refuse(sender)
             elif self._cuts and path in _GENERATING and self._service.lifecycle.status is not Status.STARTING:

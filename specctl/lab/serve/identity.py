@@ -19,39 +19,6 @@ CHUNKED_PREFILL = -1
 MODEL_TYPE = "specctl_lab"
 ARCHITECTURE = "LabForCausalLM"
 DRAFT_ARCHITECTURE = "DFlashDraftModel"
-
-
-def server_args(launch: Launch, speculation: dialect.Speculation) -> dict[str, object]:
-    """Return the arguments as SGLang prints them: what was given, what follows from it, and what the lab fixes."""
-    options = launch.options
-    draft = options.speculative_draft_model_path
-    return {
-        "model_path": str(options.model_path),
-        "tokenizer_path": str(options.model_path),
-        "host": options.host,
-        "port": options.port,
-        "api_key": options.api_key,
-        "admin_api_key": options.admin_api_key,
-        "served_model_name": options.served_model_name,
-        "context_length": options.context_length,
-        "mem_fraction_static": options.mem_fraction_static,
-        "max_running_requests": options.max_running_requests,
-        "max_queued_requests": options.max_queued_requests,
-        "max_prefill_tokens": launch.context_length,
-        "page_size": options.page_size,
-        "tp_size": options.tp_size,
-        "random_seed": options.random_seed,
-        "skip_server_warmup": options.skip_server_warmup,
-        "log_level": options.log_level,
-        "enable_metrics": options.enable_metrics,
-        "decode_log_interval": options.decode_log_interval,
-        "load_snapshot_publish_interval": SNAPSHOT_STEPS,
-        "speculative_draft_model_path": None if draft is None else str(draft),
-        **_FIXED,
-        **speculation.server_args(),
-    }
-
-
 _FIXED: Mapping[str, object] = {
     "tokenizer_mode": "auto",
     "tokenizer_backend": "huggingface",
@@ -97,6 +64,37 @@ _FIXED: Mapping[str, object] = {
     "disaggregation_mode": "null",
 }
 """What no option of the lab changes, in SGLang's words."""
+
+
+def server_args(launch: Launch, speculation: dialect.Speculation) -> dict[str, object]:
+    """Return the arguments as SGLang prints them: what was given, what follows from it, and what the lab fixes."""
+    options = launch.options
+    draft = options.speculative_draft_model_path
+    return {
+        "model_path": str(options.model_path),
+        "tokenizer_path": str(options.model_path),
+        "host": options.host,
+        "port": options.port,
+        "api_key": options.api_key,
+        "admin_api_key": options.admin_api_key,
+        "served_model_name": options.served_model_name,
+        "context_length": options.context_length,
+        "mem_fraction_static": options.mem_fraction_static,
+        "max_running_requests": options.max_running_requests,
+        "max_queued_requests": options.max_queued_requests,
+        "max_prefill_tokens": launch.context_length,
+        "page_size": options.page_size,
+        "tp_size": options.tp_size,
+        "random_seed": options.random_seed,
+        "skip_server_warmup": options.skip_server_warmup,
+        "log_level": options.log_level,
+        "enable_metrics": options.enable_metrics,
+        "decode_log_interval": options.decode_log_interval,
+        "load_snapshot_publish_interval": SNAPSHOT_STEPS,
+        "speculative_draft_model_path": None if draft is None else str(draft),
+        **_FIXED,
+        **speculation.server_args(),
+    }
 
 
 def model_info(service: Service) -> dict[str, object]:

@@ -99,6 +99,7 @@ class Scheduler:
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._open: dict[str, _Open] = {}
         self._pause: PauseMode | None = None
+        self._settled = False
         self._wrong_token = WrongToken(faults)
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
         self.reporter = Reporter(
@@ -212,13 +213,19 @@ class Scheduler:
                 return
 
     def _rest(self) -> None:
-        """Wait for work or for the next idle tick."""
+        """Wait for work or for the next idle tick; the readings of a batch that has just ended come to rest at once."""
+        if not self._settled:
+            self._settle(waited_s=0.0)
         began = time.monotonic()
         with contextlib.suppress(queue.Empty):
             self._inbox.get(timeout=IDLE_TICK_S)()
-        now = time.monotonic()
+        self._settle(waited_s=time.monotonic() - began)
+
+    def _settle(self, *, waited_s: float) -> None:
+        """Publish the readings of a scheduler at rest; a pause leaves them as they were."""
         if self._pause is None and not self._open:
-            self.reporter.idle(waited_s=now - began, now=now)
+            self.reporter.idle(waited_s=waited_s, now=time.monotonic())
+            self._settled = True
 
     def _admit(self, generation: Generation, deliver: Deliver) -> None:
         """Queue a request, or refuse it where the queue is full."""
@@ -237,6 +244,7 @@ class Scheduler:
         """Run one iteration of the batch and tell everyone concerned."""
         if self.step_sleep_s > 0:
             time.sleep(self.step_sleep_s)
+        self._settled = False
         running = self._decoder.running
         began = time.monotonic()
         report = self._wrong_token.bend(self._decoder.step())

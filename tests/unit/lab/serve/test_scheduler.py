@@ -217,6 +217,13 @@ def test_a_probe_is_dropped_when_busy(bench: Bench) -> None:
     assert bench.scheduler.reporter.totals.prefill_passes == before
 
 
+def test_readings_rest_at_once(bench: Bench) -> None:
+    """The snapshot of a batch that has ended is published without waiting for the next idle tick."""
+    bench.submit("a")
+    bench.ended("a")
+    assert bench.do(lambda: bench.scheduler.reporter.snapshot.running) == 0
+
+
 def test_heartbeat_moves_with_every_delta(bench: Bench) -> None:
     """The heartbeat is the time of the last delta."""
     before = bench.scheduler.heartbeat

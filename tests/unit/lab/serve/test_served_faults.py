@@ -123,6 +123,8 @@ def test_never_ready(make: Make) -> None:
         wait_until(lambda: server.status("/model_info") == 200, what="the port")
         assert server.generate(tokens=3).status_code == 200
         assert [server.status(path) for path in ("/ready", "/health", "/ready")] == [503, 503, 503]
+        assert [server.status(path) for path in ("/v1/models", "/v1/loads", "/metrics")] == [200, 200, 200]
+        assert server.get("/server_info").json()["status"] == "ready"
         assert "ready to roll" not in server.log()
 
 
