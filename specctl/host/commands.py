@@ -24,10 +24,11 @@ class Finished(NamedTuple):
     stdout: bytes
     stderr: bytes
 
-    def last_word(self) -> str:
-        """Return the last line that it said, on standard error if it said something there."""
+    def last_word(self, mark: str = "") -> str:
+        """Return the last line that it said, one that begins with the mark if there is any; standard error goes first."""
         lines = (self.stderr.strip() or self.stdout.strip()).decode("utf-8", "replace").splitlines()
-        return lines[-1].strip() if lines else "no message"
+        marked = [line[len(mark) :] for line in lines if line.startswith(mark)]
+        return (marked or lines)[-1].strip() if lines else "no message"
 
 
 def environment(extra: Optional[Mapping[str, str]] = None) -> Dict[str, str]:

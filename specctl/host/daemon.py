@@ -22,7 +22,8 @@ CONFIG = "supervisord.conf"
 LOG = "supervisord.log"
 START_S = 15.0
 STEP_S = 0.05
-# Paths are relative to the folder: supervisord is started there, so a long state folder cannot outgrow a socket's address.
+# Paths are relative to the folder: supervisord is started there, and stays there. It makes paths absolute, and a long state folder
+# would outgrow a socket's address (107 bytes), so the socket's goes through the working folder.
 BARE_TEXT = f"""\
 ; Written by specctl: servers are included by their `current` links.
 [supervisord]
@@ -35,7 +36,7 @@ identifier=specctl
 nodaemon=false
 
 [unix_http_server]
-file={SOCKET}
+file=/proc/self/cwd/{SOCKET}
 chmod=0700
 
 [rpcinterface:supervisor]
@@ -119,7 +120,8 @@ class Daemon:
         if done.status != 0 and not self._has_package(python):
             done = commands.run([self._other(python), "-c", CONFIG], START_S, folder=self.folder)
         if done.status != 0:
-            raise OpError(REMOTE_COMMAND, f"supervisord did not start: {done.last_word()}", hint=f"look at {self.log}")
+            words = done.last_word("Error: ")
+            raise OpError(REMOTE_COMMAND, f"supervisord did not start: {words}", hint=f"look at {self.log}")
         deadline = time.monotonic() + START_S
         while self.pid() is None:
             if time.monotonic() > deadline:

@@ -247,16 +247,32 @@ def running(pid: int) -> bool:
         return False
 
 
+def end_daemon(server: Server) -> None:
+    """End the supervisord of a server, if there is one, and its programs."""
+    pid = server.daemon_pid()
+    if pid is not None and running(pid):
+        programs = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for one in (pid, *(int(program) for program in programs)):
+            end_process(one, signal.SIGKILL)
+
+
+@pytest.fixture
+def deep_server(session: HostSession, tmp_path: Path) -> Iterator[Server]:
+    """A server whose folder has a longer path than a socket's address can be."""
+    folder = tmp_path / ("deep" * 30) / SERVER
+    found = session.call("lease.acquire", {"dir": str(folder), "owner": "tester", "reason": "test", "ttl_s": 60})
+    assert isinstance(found["token"], int)
+    made = Server(session=session, folder=folder, token=found["token"])
+    yield made
+    end_daemon(made)
+
+
 @pytest.fixture
 def server(session: HostSession, folder: Path, token: int) -> Iterator[Server]:
     """A server that is not deployed yet; what it started ends with the test."""
     made = Server(session=session, folder=folder, token=token)
     yield made
-    pid = made.daemon_pid()
-    if pid is not None and running(pid):
-        programs = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        for one in (pid, *(int(program) for program in programs)):
-            end_process(one, signal.SIGKILL)
+    end_daemon(made)
 
 
 @pytest.fixture

@@ -42,6 +42,13 @@ def test_deploys_serves_and_undeploys(server: Server) -> None:
     assert not (server.folder / "releases").exists()
 
 
+def test_a_long_state_folder_is_no_hindrance(deep_server: Server) -> None:
+    """Supervisord's socket is reached in a folder whose path no socket's address could hold."""
+    assert deep_server.deploy("1")["active"] == "active"
+    deep_server.call("unit.stop", timeout_s=10)
+    assert _state(deep_server)["active"] == "inactive"
+
+
 def test_switch_changes_the_running_program(server: Server) -> None:
     """Activation leaves the running engine alone; stop and start bring the new algo up under a new invocation."""
     server.write("1", none=server.conf("--text", "plain"), dflash=server.conf("--text", "chained"))
