@@ -45,6 +45,12 @@ class SpecctlError(Exception):
         }
 
 
+class BugError(SpecctlError):
+    """Specctl itself is at fault."""
+
+    kind = "bug"
+
+
 class UsageError(SpecctlError):
     """The command line asks for something that cannot be meant."""
 

@@ -29,7 +29,7 @@ NO_GATE = Annotated[
     bool, typer.Option("--no-gate", help="Do not wait for the load: nothing is proven, nothing is rolled back.")
 ]
 LOSSLESS = Annotated[
-    bool, typer.Option("--prove-lossless", help="Also compare greedy output with that of algo none (two more loads).")
+    bool, typer.Option("--prove-lossless", help="Also compare greedy output with that of algo none (one more load).")
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -109,6 +110,9 @@ def _run(
     names = ", ".join(f"{server.name} on {host.name}" for host, server in selected)
     if not as_json:
         typer.echo(f"{act.value}: {names}", err=not dry_run)
+    elif dry_run:
+        rows = [{"host": host.name, "server": server.name} for host, server in selected]
+        typer.echo(json.dumps({"act": act.value, "servers": rows}, indent=2))
     if dry_run:
         return 0
     if not yes:

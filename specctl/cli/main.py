@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from specctl import errors
-from specctl.errors import InventoryError, SpecctlError, UsageError
+from specctl.errors import BugError, InventoryError, SpecctlError, UsageError
 
 app = typer.Typer(
     name="specctl",
@@ -98,20 +98,19 @@ def main() -> None:
         code = errors.EXIT_UNREAD
         _forget_output()
     except Exception as error:  # noqa: BLE001  # the last boundary: a bug ends in a file and two lines, not in a screenful
-        code = _bug(error)
+        print_error(_bug(error), as_json=as_json)
+        code = errors.EXIT_BUG
     sys.exit(code)
 
 
-def _bug(error: Exception) -> int:
-    """Write the traceback to a file, say where it is, and return the exit code of a bug."""
+def _bug(error: Exception) -> BugError:
+    """Write the traceback to a file and return an error that says where it is."""
     import traceback
 
     from specctl.adapters.records import keep_crash
 
     place = keep_crash("".join(traceback.format_exception(error)))
-    typer.echo(f"error: a bug in specctl: {type(error).__name__}: {error}", err=True)
-    typer.echo(f"  try: report it, with {place}", err=True)
-    return errors.EXIT_BUG
+    return BugError(f"a bug in specctl: {type(error).__name__}: {error}", hint=f"report it, with {place}")
 
 
 def _forget_output() -> None:

@@ -79,3 +79,13 @@ def test_a_no_ends_the_command_as_interrupted(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "Go ahead?" in output + errors
     assert errors.splitlines()[-1].endswith("interrupted")
+
+
+def test_a_dry_run_with_json_prints_json(tmp_path: Path) -> None:
+    """`--dry-run --json` of an act without a plan names the servers that it would touch."""
+    assert run(("init", "--lab"), tmp_path).returncode == 0
+    done = run(("stop", "--host", "local", "--dry-run", "--json"), tmp_path)
+    assert (done.returncode, json.loads(done.stdout)) == (
+        0,
+        {"act": "stop", "servers": [{"host": "local", "server": "lab"}]},
+    )
