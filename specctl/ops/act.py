@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from specctl.errors import NoHealthyReleaseError, RolledBackError, SpecctlError
+from specctl.errors import ConnectError, NoHealthyReleaseError, RolledBackError, SpecctlError
 from specctl.ops import turn as steps
 from specctl.ops.drain import drain
 from specctl.ops.gate import GateEnd
@@ -94,7 +94,10 @@ def perform(turn: Turn, aim: Aim, previous: Aim | None, record: Record, care: Ca
     except Failure as failure:
         if failure.end is not None:
             tell_failure(turn, failure.end)
+            record = replace(record, invocation=failure.end.state.invocation)
         ended = undo(turn, aim, previous, record, failure.cause)
+    except ConnectError as error:
+        ended = _lost(turn, aim, record, error)
     except SpecctlError as error:
         turn.final("failed", error.message)
         ended = undo(turn, aim, previous, record, error.message)
@@ -125,6 +128,13 @@ def _done(turn: Turn, aim: Aim, record: Record, end: GateEnd | None, began: floa
             phases=phases_of(end.state),
         )
     )
+
+
+def _lost(turn: Turn, aim: Aim, record: Record, error: ConnectError) -> Ended:
+    """Say what is known when the host can no longer be reached: it goes on by itself, and nobody here can tell how it ends."""
+    turn.final("lost", f"{error.message}; the host goes on with {aim} by itself")
+    error.hint = f"specctl status --host {turn.host}, once it answers again"
+    return Ended(record=replace(record, result=Result.LOST, cause=error.message), error=error)
 
 
 def phases_of(state: GateState) -> tuple[tuple[str, float, float | None], ...]:

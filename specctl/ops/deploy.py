@@ -108,12 +108,14 @@ def blank_record(contact: Contact, server: Server, act: Act) -> Record:
 
 
 def keep_record(contact: Contact, server: Server, record: Record, reporter: Reporter) -> None:
-    """Write the record on the host and keep a copy here; a copy that cannot be kept is a warning."""
+    """Write the record on the host, unless the host is lost, and keep a copy here; a copy that cannot be kept is a warning."""
     wire = contact.redactor.redact_value(record.as_wire())
     assert isinstance(wire, Mapping)
     warning = records.keep(wire)
     if warning:
         reporter.final(contact.host.name, "warning", warning)
+    if record.result is Result.LOST:
+        return
     contact.call("record.append", server, {"record": dict(wire)})
 
 

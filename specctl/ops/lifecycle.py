@@ -40,6 +40,7 @@ def start(turn: Turn, record: Record) -> tuple[Record, SpecctlError | None]:
         turn.final("running", f"{aim} already")
         return replace(record, result=Result.DONE, serving=(aim.release, aim.algo)), None
     end = steps.bring_up(turn, aim, prove=True)
+    record = replace(record, invocation=end.state.invocation)
     if end.healthy:
         turn.final("ready", f"{aim}")
         done = replace(record, result=Result.DONE, serving=(aim.release, aim.algo), load_s=end.state.elapsed_s)

@@ -27,6 +27,7 @@ class Result(enum.Enum):
     STOPPED = "stopped: no healthy release"
     FAILED = "failed"
     UNGATED = "started, not gated"
+    LOST = "connection lost"
     STARTED = "started"
 
 
@@ -34,7 +35,8 @@ class Result(enum.Enum):
 class Record:
     """One line of records.jsonl; durations in seconds; None: not known or not reached.
 
-    `release` and `algo` are what was asked for, `previous` what ran before, `serving` what runs after the act.
+    `release` and `algo` are what was asked for, `previous` what ran before, `serving` what runs after the act; `invocation` is
+    the service manager's id of the start that was asked for, also of one that failed.
     """
 
     act: Act
@@ -56,6 +58,7 @@ class Record:
     phases: tuple[tuple[str, float, float | None], ...] = ()
     weights_bytes: int | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
+    invocation: str | None = None
     specctl: str | None = None
 
     def as_wire(self) -> dict[str, object]:
@@ -80,6 +83,7 @@ class Record:
             "phases": [list(span) for span in self.phases],
             "weights_bytes": self.weights_bytes,
             "digests": dict(self.digests),
+            "invocation": self.invocation,
             "specctl": self.specctl,
         }
 

@@ -86,9 +86,12 @@ class Site:
 
     def row(self, host: str) -> dict[str, object]:
         """Return a host's row of `specctl status`."""
-        (row,) = self.read("status", "--host", host)["servers"]  # type: ignore[misc]  # one server a host
-        assert isinstance(row, dict)
-        return row
+        rows = self.read("status", "--host", host)["servers"]
+        assert isinstance(rows, list)
+        assert len(rows) == 1
+        found = rows[0]
+        assert isinstance(found, dict)
+        return found
 
     def records(self, host: str) -> list[dict[str, object]]:
         """Return the records that lie on a host."""

@@ -150,8 +150,11 @@ def test_cli_killed_during_the_load_leaves_a_way_on(site: Site) -> None:
     held = site.run("deploy", "--host", "gpu1", "--algo", "ddtree", "--yes")
     assert held.returncode in (0, 5), held.stderr
     until(lambda: site.row("gpu1")["state"] == "ready", what="the engine that was loading serves", within_s=40.0)
-    locked = lambda: "locked" in site.run("lock", "status", "--host", "gpu1").stdout  # noqa: E731  # asked again and again
-    until(lambda: not locked(), what="the dead owner's lease runs out", within_s=60.0)
+    until(
+        lambda: "free" in site.run("lock", "status", "--host", "gpu1").stdout,
+        what="the dead owner's lease ends",
+        within_s=60.0,
+    )
     deployed(site, "ddtree")
     assert site.row("gpu1")["algo"] == "ddtree"
 
@@ -307,3 +310,19 @@ def test_death_is_told_within_a_second(site: Site) -> None:
     assert done.returncode == 8
     assert time.monotonic() - begin < 20.0
     assert site.host("gpu1").console(["systemctl", "is-active", UNIT]).stdout.strip() == "inactive"
+
+
+def test_connection_lost_in_the_load_is_told_as_such(site: Site) -> None:
+    """A host that is cut off during its load is reported as lost, never as failed or healthy: exit 3."""
+    site.describe({"options": {"load-seconds": 8}})
+    process = site.start("deploy", "--host", "gpu1", "--algo", "dflash", "--yes")
+    wait_for_line(process, "weights")
+    site.host("gpu1").cut()
+    try:
+        process.wait(timeout=60)
+    finally:
+        site.host("gpu1").mend()
+    assert process.returncode == 3
+    copy = (site.fleet.home / ".local/state/specctl/records.jsonl").read_text().splitlines()[-1]
+    assert json.loads(copy)["result"] == "connection lost"
+    until(lambda: site.row("gpu1")["state"] == "ready", what="the engine that was loading serves", within_s=40.0)
