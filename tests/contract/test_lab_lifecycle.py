@@ -121,9 +121,12 @@ class TestFailedStarts:
             if source.name != "model.safetensors" or file:
                 (copy / source.name).write_bytes(body)
         code, log = self._ends(LabServer(Folders(target=copy, draft=folders.draft), logs))
-        assert code == self._recorded(case)[0]
+        expected, words = self._recorded(case)
+        assert code == expected
         assert "Scheduler hit an exception: Traceback" in log
+        assert words.split(" with ")[0] in log
         assert "Received sigquit from a child process. It usually means the child failed." in log
+        assert "Load weight end" not in log
 
     def test_corrupt_configuration(self, folders: Folders, logs: Path, tmp_path: Path) -> None:
         """A configuration that is no JSON is refused in the parent."""

@@ -115,6 +115,8 @@ class Start:
 
     def _read(self, phase: str, folder: Path, architecture: str) -> list[bytes]:
         """Read a weights file in slices between the two log lines and return the slices."""
+        import safetensors
+
         began, free = time.monotonic(), memory.available_bytes()
         logger.info("Load weight begin. avail mem=%.2f GB", free / GIB)
         path = folder / WEIGHTS_FILE
@@ -130,6 +132,8 @@ class Start:
                 kept.append(file.read(size))
                 self._stretch(phase, parts=slices)
                 progress.advance()
+        with safetensors.safe_open(path, framework="numpy"):
+            pass  # a file cut short fails here, before the line that says that the weights have loaded
         logger.info(
             "Load weight end. elapsed=%.2f s, type=%s, avail mem=%.2f GB, mem usage=%.2f GB.",
             *(time.monotonic() - began, architecture, memory.available_bytes() / GIB, path.stat().st_size / GIB),

@@ -125,10 +125,12 @@ class Scheduler:
         self._inbox.put(admit)
 
     def call(self, act: Callable[[], T]) -> Future[T]:
-        """Run something between two steps and return its future."""
+        """Run something between two steps and return its future; one that was cancelled by then is not run."""
         future: Future[T] = Future()
 
         def between_steps() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
             try:
                 future.set_result(act())
             except Exception as error:  # noqa: BLE001  # it belongs to the caller

@@ -177,6 +177,17 @@ def test_a_callers_exception_is_the_callers(bench: Bench) -> None:
     assert len(bench.tokens("a")) == 10
 
 
+def test_a_caller_that_gave_up_does_no_harm(bench: Bench) -> None:
+    """A call that was cancelled before its turn is not run, and the scheduler lives."""
+    turn, ran = threading.Event(), threading.Event()
+    bench.scheduler.call(turn.wait)
+    given_up = bench.scheduler.call(ran.set)
+    assert given_up.cancel()
+    turn.set()
+    bench.submit("a")
+    assert (len(bench.tokens("a")), ran.is_set()) == (10, False)
+
+
 def test_crash_fault() -> None:
     """A crash on demand is a death like any other."""
     bench = Bench(ScriptedDecoder())
