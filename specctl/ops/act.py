@@ -126,6 +126,7 @@ def _done(turn: Turn, aim: Aim, record: Record, end: GateEnd | None, began: floa
             evidence=proven.evidence if proven else (),
             load_s=end.state.elapsed_s,
             phases=phases_of(end.state),
+            invocation=end.state.invocation,
         )
     )
 
