@@ -124,7 +124,7 @@ def walk(trees: Trees, picked: Ints) -> tuple[Ints, Ints]:
     child = (np.arange(trees.tokens.shape[1]) < trees.counts[:, None]) & (trees.depths > 0)
     for depth in range(1, deepest + 1):
         follows = child & (trees.parents == current[:, None]) & (trees.tokens == picked[every, current][:, None])
-        found = follows.any(axis=1) & (accepted == depth - 1)
+        found = follows.any(axis=1)
         current = np.where(found, follows.argmax(axis=1), current)
         accepted += found
         paths[:, depth:] = current[:, None]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from specctl.lab.config import DraftConfig
-from specctl.lab.train.target_model import Layer, Target, initialise, rotary
+from specctl.lab.train.target_model import Layer, initialise, rotary
 
 
 class Draft(nn.Module):  # type: ignore[misc,unused-ignore]  # Any where torch is not installed
@@ -44,22 +44,6 @@ class Draft(nn.Module):  # type: ignore[misc,unused-ignore]  # Any where torch i
             x = x + attention.attend(attention.queries(normed, cos, sin), keys, values, mask)
             x = x + layer.mlp(layer.post_attention_layernorm(x))
         return self.norm(x).unflatten(1, (count, size))
-
-    def start_from(self, target: Target) -> None:
-        """Begin with the target's last layers, and with its own input to the first of them as context."""
-        first = target.config.num_hidden_layers - self.config.num_hidden_layers
-        hidden, inner = target.config.hidden_size, target.config.intermediate_size
-        with torch.no_grad():
-            for layer, source in zip(self.layers, list(target.layers)[first:], strict=True):
-                layer.self_attn.load_state_dict(source.self_attn.state_dict())
-                layer.input_layernorm.load_state_dict(source.input_layernorm.state_dict())
-                layer.post_attention_layernorm.load_state_dict(source.post_attention_layernorm.state_dict())
-                layer.mlp.up_proj.weight[:inner] = source.mlp.up_proj.weight
-                layer.mlp.down_proj.weight[:, :inner] = source.mlp.down_proj.weight
-            self.norm.load_state_dict(target.norm.state_dict())
-            self.hidden_norm.load_state_dict(self.layers[0].input_layernorm.state_dict())
-            nearest = max(at for at, index in enumerate(self.config.target_layer_ids) if index < first)
-            self.fc.weight[:, nearest * hidden : (nearest + 1) * hidden] += torch.eye(hidden)
 
 
 def _unit(features: Tensor, eps: float) -> Tensor:

@@ -41,7 +41,7 @@ def run(plan: Plan, target: Target, folder: Path) -> Draft:
     features = np.load(folder / FEATURES_FILE, mmap_mode="r")
     torch.manual_seed(plan.seed + 1)
     model = Draft(plan.draft)
-    model.start_from(target)
+    model.norm.load_state_dict(target.norm.state_dict())
     target.requires_grad_(requires_grad=False)
     optimiser = Optimiser(model, plan.draft_schedule)
     checkpoint = Checkpoint(folder / "draft.pt")

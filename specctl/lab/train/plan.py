@@ -31,9 +31,9 @@ DRAFT = DraftConfig(
     vocab_size=VOCAB_SIZE,
     hidden_size=64,
     num_hidden_layers=2,
-    num_attention_heads=2,
+    num_attention_heads=4,
     num_key_value_heads=1,
-    head_dim=32,
+    head_dim=64,
     intermediate_size=768,
     max_position_embeddings=2048,
     rope_theta=10000.0,
@@ -82,8 +82,8 @@ class Plan:
     generation_batch: int = 128
     draft_schedule: Schedule = field(
         default_factory=lambda: Schedule(
-            steps=9000, batch=8, muon_lr=0.015, adam_lr=0.003, warmup_steps=40, decay_from=0.5
+            steps=10000, batch=16, muon_lr=0.02, adam_lr=0.004, warmup_steps=100, decay_from=0.4
         )
     )
-    anchors: int = 16
+    anchors: int = 8
     validation_sequences: int = 64

@@ -14,7 +14,7 @@ from tests.unit.lab.runs import NONE, difference, linear, requests, run, tree
 
 BATCH_SIZES = (1, 2, 3, 5, 8, 13, 21, 32)
 MODES = (linear(8), linear(3), tree(7, 1), tree(8, 4), tree(16, 8), tree(64, 32, block_size=5))
-GREEDY = Sampling(max_new_tokens=32, ignore_eos=True)
+GREEDY = Sampling(max_new_tokens=24, ignore_eos=True)
 SAMPLED = Sampling(max_new_tokens=24, temperature=0.8, top_p=0.9, top_k=40, seed=5)
 
 modes = st.one_of(
