@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
@@ -294,3 +295,31 @@ def test_a_check_has_the_documented_fields(tmp_path: Path) -> None:
     assert (sound["sound"], unsound["sound"]) == (True, False)
     assert set(sound) | set(unsound) == fields
     assert set(first(unsound, "problems")) == set(documented("Problem"))
+
+
+# What a verdict's story is told in, beside the words that ops itself says.
+STORY = {"dead", "failed", "stalled", "timed-out", "because", "log", "remedy"}
+
+
+def said(method: str) -> set[str]:
+    """Return the names that ops gives to what it reports, read from its source."""
+    found = set()
+    for path in (ROOT / "specctl" / "ops").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
+                continue
+            by_turn = method == "final" and ast.unparse(node.func.value) == "turn"
+            name = node.args[0 if by_turn else 1]
+            if isinstance(name, ast.Constant):
+                found.add(str(name.value))
+    return found
+
+
+def test_the_names_of_events_are_documented() -> None:
+    """docs/json-events.md has each name of a step and of something that stays said, and no other."""
+    text = (ROOT / "docs" / "json-events.md").read_text(encoding="utf-8")
+    finals = text.partition("\n## `final`")[2]
+    rows = re.findall(r"^\| (`[^|]+) \|", finals, re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)} == said("final") | STORY
+    (names,) = re.findall(r"^Names are (.*)\.$", text, re.MULTILINE)
+    assert set(re.split(r", | and ", names)) == said("step")
