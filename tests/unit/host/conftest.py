@@ -23,6 +23,7 @@ import pytest
 from specctl.adapters.local import LocalTransport
 from specctl.adapters.session import HostSession
 from specctl.fleet.types import Host, Via
+from specctl.host import ports, procs
 from specctl.rollout.observation import Observation
 
 ENGINE = Path(__file__).with_name("engine.py")
@@ -248,11 +249,12 @@ def running(pid: int) -> bool:
 
 
 def end_daemon(server: Server) -> None:
-    """End the supervisord of a server, if there is one, and its programs."""
+    """End the supervisord of a server, if there is one, and its programs with all their children."""
     pid = server.daemon_pid()
     if pid is not None and running(pid):
-        programs = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        for one in (pid, *(int(program) for program in programs)):
+        programs = [int(program) for program in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        kin = {one for program in programs for one in (program, *procs.family(program))}
+        for one in (pid, *kin):
             end_process(one, signal.SIGKILL)
 
 
@@ -277,12 +279,11 @@ def server(session: HostSession, folder: Path, token: int) -> Iterator[Server]:
 
 @pytest.fixture
 def stranger(server: Server) -> Iterator[int]:
-    """The pid of a process of somebody else's that listens on the server's port at another address of this machine."""
-    bind = "import socket, sys, time; s = socket.socket(); s.bind(('127.0.0.2', int(sys.argv[1]))); s.listen()"
-    code = f"{bind}; print(1, flush=True); time.sleep(600)"
-    process = subprocess.Popen([sys.executable, "-S", "-c", code, str(server.port)], stdout=subprocess.PIPE)
+    """The pid of somebody else's server on the server's port at another address of this machine; it says that it is ready."""
+    argv = [sys.executable, "-S", str(ENGINE), str(server.port), "--address", "127.0.0.2"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE)
     assert process.stdout is not None
-    assert process.stdout.readline() == b"1\n"
+    until(lambda: ports.listening(server.port), "the stranger listens")
     yield process.pid
     process.kill()
     process.wait()

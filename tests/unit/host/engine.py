@@ -1,6 +1,6 @@
 """A program that stands in for an engine under a service manager: a port, a /ready, log lines, children. Standard library only.
 
-`python engine.py PORT [--ready-after S] [--die-after S] [--status N] [--child] [--deaf] [--text TEXT]`
+`python engine.py PORT [--address A] [--ready-after S] [--die-after S] [--status N] [--child] [--deaf] [--text TEXT]`
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import threading
 import time
 
 
-def serve(port: int, ready_at: float) -> None:
+def serve(address: str, port: int, ready_at: float) -> None:
     """Answer every request: /ready by time, with one thread."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
+    listener.bind((address, port))
     listener.listen(16)
     while True:
         connection, _ = listener.accept()
@@ -33,6 +33,7 @@ def main() -> None:
     """Run as asked."""
     parser = argparse.ArgumentParser()
     parser.add_argument("port", type=int)
+    parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("--ready-after", type=float, default=0.0)
     parser.add_argument("--die-after", type=float)
     parser.add_argument("--status", type=int, default=3)
@@ -50,7 +51,7 @@ def main() -> None:
     sys.stdout.buffer.flush()
     if asked.die_after is not None:
         threading.Timer(asked.die_after, os._exit, [asked.status]).start()
-    serve(asked.port, time.monotonic() + asked.ready_after)
+    serve(asked.address, asked.port, time.monotonic() + asked.ready_after)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,14 +12,13 @@ from pathlib import Path
 import pytest
 
 from specctl.host import procs
-from tests.unit.host.conftest import until
+from tests.unit.host.conftest import running, until
 
 FAMILY = """
 import os, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
 print(child.pid, flush=True)
 input()
-child.kill()
 """
 
 
@@ -28,7 +28,10 @@ def pair() -> Iterator[tuple[int, int]]:
     argv = [sys.executable, "-S", "-c", FAMILY, "--api-key", "s3cret"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as parent:
         assert parent.stdout is not None
-        yield parent.pid, int(parent.stdout.readline())
+        child = int(parent.stdout.readline())
+        yield parent.pid, child
+        if running(child):
+            os.kill(child, signal.SIGKILL)
         parent.communicate(b"\n")
 
 
@@ -39,10 +42,9 @@ def test_tree_and_family_find_the_child(pair: tuple[int, int]) -> None:
 
 def test_family_finds_an_orphan_of_the_group(pair: tuple[int, int]) -> None:
     """A child whose parent died is still found by its process group."""
-    os.kill(pair[0], 9)
+    os.kill(pair[0], signal.SIGKILL)
     until(lambda: not procs.started(pair[0]), "the parent ends")
     assert procs.family(pair[0]) == [pair[1]]
-    os.kill(pair[1], 9)
 
 
 def test_a_pid_counts_only_with_its_start(pair: tuple[int, int]) -> None:
