@@ -69,6 +69,21 @@ def test_drain_accepts_work_and_ends_with_0(folders: Folders, logs: Path) -> Non
         assert "Gracefully exiting... Remaining number of requests 1." in server.log()
 
 
+def test_sigint_closes_the_port_and_lets_requests_finish(folders: Folders, logs: Path) -> None:
+    """After SIGINT nobody new is let in, the running request is answered whole, and the exit code is the recorded 1."""
+    expected = next(int(row["shell_exit_code"]) for row in rows("shutdown.tsv") if row["case"] == "sigint-4-running")
+    with LabServer(folders, logs) as server:
+        server.ready().post("/slow_down", {"forward_sleep_time": 0.01})
+        with server.background_generate(tokens=100) as running:
+            wait_until(lambda: server.get("/v1/loads").json()["loads"][0]["num_running_reqs"] == 1, what="the request")
+            server.signal(signal.SIGINT)
+            wait_until(lambda: server.status("/ready") is None, what="the closed port")
+            answer = running.result(timeout=30)
+        assert (answer.status_code, answer.json()["meta_info"]["completion_tokens"]) == (200, 100)
+        assert server.wait_exit() == expected
+        assert server.log().rstrip().endswith("KeyboardInterrupt")
+
+
 class TestFailedStarts:
     """A start that cannot succeed ends with the recorded exit code and last words."""
 

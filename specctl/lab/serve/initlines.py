@@ -26,6 +26,9 @@ def algorithm_lines(launch: Launch, speculation: dialect.Speculation) -> tuple[s
         f"Initialized DFLASH draft runner. {runner}, compact_cache=False",
         f"DFLASH draft runner ready. {mask}, noise_embed_scale=1.0",
     ]
+    if block != draft.block_size:
+        sizes = f"using speculative_num_draft_tokens={block} but draft config block_size={draft.block_size}"
+        lines.insert(0, f"DFLASH block size mismatch: {sizes}.")
     if tree:
         knobs = decodes.knobs
         lines.append(

@@ -91,13 +91,21 @@ def test_tree_lines_obey_the_conventions(talkative: LabServer) -> None:
 
 def test_gauges_while_busy_and_after(server: LabServer) -> None:
     """Running and queued requests show while they last and are 0 afterwards."""
-    server.post("/slow_down", {"forward_sleep_time": 0.002})
+
+    def load() -> dict[str, float]:
+        found: dict[str, float] = server.get("/v1/loads").json()["loads"][0]
+        return found
+
+    server.post("/slow_down", {"forward_sleep_time": 0.01})
     with ThreadPoolExecutor(max_workers=6) as pool:
-        answers = [pool.submit(server.generate, prompt, 300) for prompt in PROMPTS]
-        wait_until(lambda: server.metrics()["sglang:num_running_reqs"] == 4, what="four running requests")
-        load = server.get("/v1/loads").json()["loads"][0]
-        assert (load["num_running_reqs"], load["num_waiting_reqs"]) == (4, 2)
-        assert load["num_waiting_uncached_tokens"] == load["num_total_tokens"] - load["num_used_tokens"] > 0
+        answers = [pool.submit(server.generate, prompt, 400) for prompt in PROMPTS]
+        wait_until(
+            lambda: (load()["num_running_reqs"], load()["num_waiting_reqs"]) == (4, 2), what="a full batch and a queue"
+        )
+        wait_until(lambda: server.metrics()["sglang:num_running_reqs"] == 4, what="a decode line")
+        busy = load()
+        assert busy["num_waiting_uncached_tokens"] == busy["num_total_tokens"] - busy["num_used_tokens"] > 0
+        assert server.metrics()["sglang:num_queue_reqs"] == 2
         server.post("/abort_request", {"abort_all": True})
         assert [answer.result(timeout=10).status_code for answer in answers] == [200] * 6
     server.post("/slow_down", {"forward_sleep_time": None})
