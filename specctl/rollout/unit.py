@@ -88,6 +88,8 @@ def supervisor_values(host: Host, server: Server, launch: Launch, release: str) 
         "program": program_name(server.name),
         "script": quoting.supervisor_word(str(script)),
         "restart": "unexpected" if server.unit.restart else "false",
+        # What ends within its load counts as a start that failed: it is tried again a little, then given up on.
+        "start_s": _whole_s(server.limits.load_s),
         "stop_s": _whole_s(server.limits.drain_s),
         "log_file": quoting.setting(str(home / "log")).replace("%", "%%"),
         "users": [quoting.setting(server.unit.user)] if server.unit.user else [],
