@@ -8,13 +8,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from specctl.ops.engine_http import EngineClient
+from specctl.ops.engine_http import EngineClient, NoAnswerError
 
 if TYPE_CHECKING:
     from specctl.ops.turn import Turn
 
 POLL_S = 0.3
-# An engine that cannot say how many requests run, this many times in a row, is not waited for.
+# An engine that does not answer, this many times in a row, is not waited for.
 DEAF_LIMIT = 3
 
 
@@ -26,8 +26,9 @@ def drain(turn: Turn) -> int | None:
     limit_s = turn.server.limits.drain_s
     with turn.timed("drain"):
         left, deaf = _wait(turn, client, time.monotonic() + limit_s)
-    if deaf:
-        turn.reporter.final(turn.host, "drain", "the engine cannot say what is running: nothing was waited for")
+    if left is None:
+        why = "does not answer" if deaf else "cannot say what is running"
+        turn.reporter.step(turn.host, "drain", f"the engine {why}: nothing to wait for")
         return None
     if left:
         turn.reporter.final(turn.host, "drain", f"{left} requests still running after {limit_s:.0f} s are cut off")
@@ -37,9 +38,11 @@ def drain(turn: Turn) -> int | None:
 def _wait(turn: Turn, client: EngineClient, deadline: float) -> tuple[int | None, bool]:
     deaf = 0
     while True:
-        left = client.running_requests()
-        deaf = deaf + 1 if left is None else 0
-        if left == 0 or deaf >= DEAF_LIMIT:
+        try:
+            left, deaf = client.running_requests(), 0
+        except NoAnswerError:
+            left, deaf = None, deaf + 1
+        if left == 0 or (left is None and deaf in (0, DEAF_LIMIT)):
             return left, deaf > 0
         turn.reporter.step(turn.host, "drain", f"{'—' if left is None else left} running")
         if time.monotonic() >= deadline or turn.interrupted.wait(POLL_S):

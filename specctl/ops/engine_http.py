@@ -13,6 +13,11 @@ from specctl.fleet.types import Server
 from specctl.ops.contact import Contact
 
 SHORT_S = 5.0
+REFUSED = "refused"
+
+
+class NoAnswerError(Exception):
+    """A port took the call and gave no whole answer in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +77,14 @@ class EngineClient:
         return Reply(status=answer.status, body=body, took_s=answer.took_s)
 
     def running_requests(self) -> int | None:
-        """Return running plus waiting requests over all ranks, from /v1/loads; None when the engine cannot say."""
-        rows = self.get("/v1/loads").fields.get("loads")
+        """Return running plus waiting requests over all ranks, from /v1/loads; None when the engine cannot say.
+
+        Raises NoAnswerError when nothing answers: an engine that is busy may answer the next time.
+        """
+        reply = self.get("/v1/loads")
+        if reply.status is None and reply.failure != REFUSED:
+            raise NoAnswerError(reply.failure)
+        rows = reply.fields.get("loads")
         if not isinstance(rows, list) or not rows:
             return None
         total = 0
@@ -105,7 +116,7 @@ def failure_text(failure: http.Failure) -> str:
     """Say in a few words why there was no whole answer."""
     match failure:
         case http.Refused():
-            return "refused"
+            return REFUSED
         case http.TimedOut(limit_s=limit):
             return f"no answer within {limit:.0f} s"
         case http.Cut(reason=reason):
