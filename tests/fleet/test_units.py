@@ -12,6 +12,7 @@ from specctl.adapters.templates import Templates
 from specctl.ops.render import unit_text
 from specctl.rollout import launch as launches
 from specctl.rollout.launch import Launch
+from tests.examples import examples
 from tests.fakes import HOST, SERVER
 from tests.fleet import echo_unit
 from tests.fleet import fleet as fleets
@@ -61,7 +62,7 @@ def unit_of(words: list[str], env: dict[str, str]) -> str:
 
 
 @settings(
-    max_examples=4,
+    max_examples=examples(4),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shrink 25 units would take minutes of real systemd

@@ -20,6 +20,7 @@ from specctl.adapters.quoting import MAX_LINE_BYTES
 from specctl.adapters.transport import Transport
 from specctl.errors import ConnectError, UsageError
 from specctl.fleet.types import Host, Via
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from tests.unit.adapters.conftest import Client
@@ -169,7 +170,7 @@ def test_longest_command_line_runs(transport: Transport) -> None:
     assert exchange(transport, ["printf", "%s", content], timeout_s=LIMIT_S).stdout == content.encode()
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(

@@ -12,6 +12,7 @@ from specctl.lab.engine import Engine
 from specctl.lab.models import Models
 from specctl.lab.types import FinishReason, Mode, Sampling, StepReport
 from specctl.lab.untrained import random_models
+from tests.examples import examples
 from tests.unit.lab.runs import CONTEXT, NONE, Outcome, linear, request, requests, run, tree
 
 MODES = (NONE, linear(8), tree(16, 8))
@@ -63,7 +64,7 @@ def test_joining_and_leaving_change_nobodys_tokens(shipped: Models, prompts: lis
     assert set(outcome.finish.values()) == {FinishReason.LENGTH}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     changes=st.lists(st.sampled_from((NONE, *SPECULATIVE, linear(2), tree(5, 3, 4))), max_size=12),
     every=st.integers(1, 4),

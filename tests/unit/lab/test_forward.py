@@ -15,6 +15,7 @@ from specctl.lab.cache import KvCache
 from specctl.lab.forward import Pass
 from specctl.lab.models import Models
 from specctl.lab.weights import Floats
+from tests.examples import examples
 from tests.unit.lab.runs import SHIPPED, logits_after
 
 # Written by `python -m specctl.lab.train` from the shipped weights (Apache-2.0): tests/data/lab/README.md.
@@ -60,7 +61,7 @@ def test_logits_agree_with_live_torch(shipped: Models) -> None:
         np.testing.assert_allclose(drafted_after(shipped, tokens.tolist()), drafted.numpy(), atol=TOLERANCE)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(cuts=st.lists(st.integers(1, 9), min_size=1, max_size=5))
 def test_pieces_through_the_cache_equal_one_pass(untrained: Models, cuts: list[int]) -> None:
     """However a sequence is cut into passes over a cache, its last logits are those of one pass."""

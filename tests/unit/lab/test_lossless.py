@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from specctl.lab.models import Models
 from specctl.lab.types import Mode, Sampling
+from tests.examples import examples
 from tests.unit.lab.runs import NONE, difference, linear, requests, run, tree
 
 BATCH_SIZES = (1, 2, 3, 5, 8, 13, 21, 32)
@@ -40,7 +41,7 @@ def test_greedy_text_is_the_same_alone_and_in_a_batch(shipped: Models, prompts: 
     assert together.tokens == alone.tokens, difference(shipped, requests(prompts, GREEDY), alone, together)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(mode=modes, rows=token_lists, length=st.integers(1, 24), max_running=st.integers(1, 32))
 def test_any_knobs_any_batch_same_tokens(
     untrained: Models, mode: Mode, rows: list[list[int]], length: int, max_running: int

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specctl.lab.tree import Trees, best_first, grow, top, walk
+from tests.examples import examples
 
 Path = tuple[int, ...]
 
@@ -49,7 +50,7 @@ def brute_force(scores: list[list[float]], budget: int) -> float:
     return max(mass(list(tree), scores) for tree in whole)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(scores=depths, budget=st.integers(1, 5))
 def test_no_tree_of_this_size_has_a_larger_surrogate(scores: list[list[float]], budget: int) -> None:
     """Best-first search finds the maximum that trying every tree finds."""

@@ -24,6 +24,7 @@ from specctl.rollout.gate_types import (
     TimedOut,
 )
 from specctl.rollout.observation import Observation, Port, UnitState
+from tests.examples import examples
 from tests.unit.rollout.replay import INVOCATION, spec_for
 
 RUNNING = UnitState(active="active", sub="running", invocation=INVOCATION, restarts=0, main_pid=41)
@@ -414,7 +415,7 @@ SPECS = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(SPECS, st.lists(OBSERVATIONS, max_size=12))
 def test_whatever_is_observed_the_gate_keeps_its_promises(spec: GateSpec, seen: list[Observation]) -> None:
     """Random looks never crash it; a final verdict stays; ready only by an own port's 200; ETA and progress stay in range."""

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from specctl.rollout.gate_types import GateState, PastLoad, Phase
 from specctl.rollout.story import clock
 from specctl.ui import gate
+from tests.examples import examples
 from tests.unit.rollout.replay import spec_for
 from tests.unit.rollout.test_gate import GONE, OOM, look, run
 
@@ -113,7 +114,7 @@ def test_plain_lines_say_the_same_in_words(state: GateState, line: str) -> None:
     assert gate.plain_line("ct200", state) == line
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(24, 200),
     st.text(min_size=1, max_size=12),
