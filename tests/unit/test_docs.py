@@ -164,3 +164,9 @@ def test_targets_of_make_exist() -> None:
     }
     assert shown <= targets
     assert {"demo", "test"} <= shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_do_not_belittle_what_is_hard(page: Path) -> None:
+    """No page says that something is done "simply" or "just" so: who reads it is stuck (STYLE.md 27)."""
+    assert re.findall(r"\b(?:simply|just|easily)\b", prose(page), re.IGNORECASE) == []
