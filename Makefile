@@ -3,7 +3,12 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+# One thread a process for numpy: the tests run many. Bytecode is written: each command of specctl that a test starts would else
+# compile all that it imports.
+ENVIRONMENT := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+PYTEST := $(ENVIRONMENT) $(BIN)/python -m pytest
+# A file's tests stay together: they share servers.
+WORKERS := --numprocesses 2 --dist loadfile
 
 .PHONY: help demo test unit fleet lint types contracts check soak bench lock schema clean
 
@@ -18,7 +23,7 @@ $(STAMP): pyproject.toml requirements/dev.lock
 	@touch $@
 
 demo: $(STAMP) ## Deploy the lab engine on this machine, switch its algorithm, clean up. No root, GPU, SSH or systemd.
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m specctl.demo
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(ENVIRONMENT) $(BIN)/python -m specctl.demo
 
 test: check unit fleet ## Run everything that this machine can run.
 
@@ -35,20 +40,20 @@ contracts: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP) ## Run the quick tests (under a minute).
-	$(PYTEST) -m "not fleet and not soak and not sglang" tests
+	$(PYTEST) $(WORKERS) -m "not fleet and not soak and not sglang" tests
 
 fleet: $(STAMP) ## Run the tests on real systemd hosts (root and systemd-nspawn; skipped with a reason elsewhere).
 	$(PYTEST) -m "fleet and not soak" tests
 
-soak: $(STAMP) ## Run the long counts.
-	SPECCTL_SOAK=1 $(PYTEST) -m soak tests
+soak: $(STAMP) ## Run the long counts (about 20 minutes): properties with many more examples, cycles of deploys with faults.
+	SPECCTL_SOAK=1 $(PYTEST) -m "soak and not sglang" tests
 
 bench: $(STAMP) ## Measure start-up against pyinfra, and the lab engine.
-	$(BIN)/python benchmarks/cli_startup.py
-	$(BIN)/python benchmarks/lab_engine.py
+	$(ENVIRONMENT) $(BIN)/python benchmarks/cli_startup.py
+	$(ENVIRONMENT) $(BIN)/python benchmarks/lab_engine.py
 
 lock: ## Renew the lock files (needs uv).
-	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.lock
+	PATH="$(CURDIR)/$(BIN):$$PATH" uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.lock
 
 schema: $(STAMP) ## Renew inventory/schema.json.
 	$(BIN)/specctl inventory schema > inventory/schema.json
