@@ -1,0 +1,82 @@
+"""`specctl lint`: what the inventory's servers say that their engines and machines would not take as it was meant."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from specctl.cli import options
+from specctl.errors import EXIT_OK, EXIT_USAGE
+
+PIPE_WIDTH = 200  # As in cli/inventory.py: lines for grep are not folded at 80 columns, unless COLUMNS says so.
+STRICT = Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")]
+RULES = Annotated[bool, typer.Option("--rules", help="List the rules and leave.")]
+
+
+def mount(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("lint")(lint)
+
+
+def lint(
+    inventory: options.INVENTORY = None,
+    host: options.HOSTS = None,
+    group: options.GROUPS = None,
+    exclude: options.EXCLUDE = None,
+    server: options.SERVERS = None,
+    every: options.ALL = False,
+    strict: STRICT = False,
+    rules: RULES = False,
+    as_json: options.JSON = False,
+) -> int:
+    """Hold servers against what is known of their engines and machines; without a selection, all. No host is reached."""
+    from specctl.ops import lint as linter
+
+    if rules:
+        return _list_rules(as_json=as_json)
+    everything = every or not (host or group)
+    selected = options.selection(inventory, host, group, exclude, server, every=everything)
+    findings = linter.lint(selected, whole=everything and not exclude and not server)
+    failed = any(one.is_error or (strict and one.is_warning) for one in findings)
+    if as_json:
+        shown = {
+            "sound": not failed,
+            "servers": [{"host": one.name, "server": each.name} for one, each in selected],
+            "findings": [one.as_json() for one in findings],
+        }
+        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+    else:
+        from specctl.ui import lint as views
+        from specctl.ui.theme import console
+
+        folded = sys.stdout.isatty() or "COLUMNS" in os.environ
+        out = console(width=None if folded else PIPE_WIDTH)
+        out.print(views.view(selected, findings, width=out.width if folded else None))
+    return EXIT_USAGE if failed else EXIT_OK
+
+
+def _list_rules(*, as_json: bool) -> int:
+    """Print every rule by its id."""
+    from specctl.lint.catalogue import by_id
+
+    found = by_id().values()
+    if as_json:
+        rows = [
+            {
+                "id": one.id,
+                "severity": one.severity.value,
+                "title": one.title,
+                "reason": one.reason,
+                "remedy": one.remedy,
+            }
+            for one in found
+        ]
+        typer.echo(json.dumps({"rules": rows}, indent=2, ensure_ascii=False))
+    else:
+        for one in found:
+            typer.echo(f"{one.id}  {one.severity.value:<7}  {one.title}")
+    return EXIT_OK
