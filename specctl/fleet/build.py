@@ -117,6 +117,7 @@ def hardware(entry: Entry[HardwareSection]) -> Hardware:
         gpu_count=gpus.count if gpus else None,
         gpu_memory_bytes=_size(gpus.memory) if gpus else None,
         interconnect=section.interconnect,
+        verify_cliff_tokens=section.verify_cliff_tokens,
         note=section.note,
     )
 

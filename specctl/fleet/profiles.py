@@ -227,6 +227,7 @@ def _build(name: str, whole: ProfileSection) -> EngineProfile | None:
         counts_root=whole.counts_root,
         counts_bonus=whole.counts_bonus,
         tree_line=whole.tree_line,
+        flag_list=whole.flag_list,
         notes=whole.notes,
     )
 

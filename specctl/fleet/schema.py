@@ -206,6 +206,8 @@ class HardwareSection(Section):
     """Its GPUs."""
     interconnect: Literal["pcie", "nvlink"] | None = None
     """How its GPUs reach each other."""
+    verify_cliff_tokens: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
+    """From how many tokens in one verify step on a tree costs more than it gains here; the linter knows some GPUs."""
     note: str | None = None
     """Anything worth knowing."""
     launch: LaunchSection | None = None
@@ -292,6 +294,8 @@ class ProfileSection(Section):
     """Whether its metrics count the bonus token as accepted."""
     tree_line: Regexp | None = None
     """A regular expression for the line that a tree logs."""
+    flag_list: Line | None = None
+    """The list of exact flags that the linter holds launches against (sglang-0.5.23 or lab); of a fork, that of its base."""
     notes: str | None = None
     """Anything worth knowing, such as where the spelling comes from."""
 

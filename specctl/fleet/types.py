@@ -68,6 +68,7 @@ class Hardware:
     gpu_count: int | None = None
     gpu_memory_bytes: int | None = None
     interconnect: str | None = None
+    verify_cliff_tokens: int | None = None
     note: str | None = None
 
 

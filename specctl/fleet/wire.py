@@ -34,6 +34,7 @@ def host_values(host: Host) -> dict[str, Value]:
             "gpu_count": hardware.gpu_count,
             "gpu_memory_bytes": hardware.gpu_memory_bytes,
             "interconnect": hardware.interconnect,
+            "verify_cliff_tokens": hardware.verify_cliff_tokens,
             "note": hardware.note,
         },
     }

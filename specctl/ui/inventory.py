@@ -33,6 +33,7 @@ _ORIGIN_KEYS: Mapping[str, str] = {
     "hardware.gpu_count": "hardware",
     "hardware.gpu_memory_bytes": "hardware",
     "hardware.interconnect": "hardware",
+    "hardware.verify_cliff_tokens": "hardware",
     "hardware.note": "hardware",
 }
 
