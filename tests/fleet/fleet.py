@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,13 +102,18 @@ class Fleet:
         enclosure.end(self.name, self.keeper)
 
 
-def up(count: int, *, name: str, lifeline: bool) -> Fleet:
-    """Boot `count` hosts. With a lifeline the fleet ends when this process does, however it ends; without, by `down` alone."""
+def up(count: int, *, name: str, lifeline: bool, shared: Iterable[Path] = ()) -> Fleet:
+    """Boot `count` hosts. With a lifeline the fleet ends when this process does, however it ends; without, by `down` alone.
+
+    `shared` are folders that the hosts see read-only at the same paths, beside the checkout and its interpreter.
+    """
     hosts = network.host_names(count)
     base = image.ensure()
     lock = state.claim(name)
     try:
-        state.save(state.State(name=name, hosts=hosts, groups=tuple(str(group) for group in cgroups.places(name))))
+        groups = tuple(str(group) for group in cgroups.places(name))
+        folders = tuple(str(folder) for folder in shared)
+        state.save(state.State(name=name, hosts=hosts, groups=groups, shared=folders))
         operator_key = _make_operator(state.folder(name), hosts)
         keeper = enclosure.start(name, lock, lifeline=lifeline)
     finally:
@@ -130,7 +135,14 @@ def attach(name: str, keeper: subprocess.Popen[bytes] | None = None) -> Fleet:
     folder = state.folder(name)
     operator = keys.Operator(folder / "home")
     hosts = {
-        host: Host(name=host, fleet_folder=folder, enclosure=place, operator=operator, fleet_groups=known.group_paths)
+        host: Host(
+            name=host,
+            fleet_folder=folder,
+            enclosure=place,
+            operator=operator,
+            fleet_groups=known.group_paths,
+            also_shared=known.shared_paths,
+        )
         for host in known.hosts
     }
     return Fleet(name=name, hosts=MappingProxyType(hosts), enclosure=place, operator=operator, keeper=keeper)

@@ -71,6 +71,7 @@ class Host:
     enclosure: Enclosure
     operator: keys.Operator
     fleet_groups: tuple[Path, ...]
+    also_shared: tuple[Path, ...] = ()
 
     @property
     def address(self) -> str:
@@ -288,7 +289,7 @@ class Host:
             "--resolv-conf=off",
             "--timezone=off",
             "--link-journal=no",
-            *shared.nspawn_arguments(),
+            *shared.nspawn_arguments(self.also_shared),
             image.INIT,
         ]
 

@@ -1,8 +1,9 @@
-"""What hosts share, read-only and at the same paths: the checkout, the virtual environment, its base interpreter."""
+"""What hosts share, read-only and at the same paths: the checkout, its interpreter, and what a fleet asks for beside these."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.fleet.enclosure import CHECKOUT
@@ -12,17 +13,18 @@ from tests.fleet.enclosure import CHECKOUT
 SYSTEM_FOLDERS = frozenset({Path("/"), Path("/usr")})
 
 
-def folders() -> tuple[Path, ...]:
-    """Return the folders to mount, outermost only."""
+def folders(extra: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """Return the folders to mount, the extra ones among them, outermost only."""
     wanted = {
         CHECKOUT,
         Path(sys.prefix),
         Path(sys.base_prefix),
         Path(sys.executable).resolve().parents[1],
+        *extra,
     } - SYSTEM_FOLDERS
     return tuple(sorted(path for path in wanted if not any(other in path.parents for other in wanted)))
 
 
-def nspawn_arguments() -> list[str]:
+def nspawn_arguments(extra: Iterable[Path] = ()) -> list[str]:
     """Return the arguments of systemd-nspawn that mount them."""
-    return [f"--bind-ro={folder}" for folder in folders()]
+    return [f"--bind-ro={folder}" for folder in folders(extra)]

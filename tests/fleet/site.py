@@ -57,11 +57,15 @@ class Site:
     fleet: Fleet
     hosts: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
+    server: str = "lab"
+
+    def write(self, content: Mapping[str, object]) -> None:
+        """Write an inventory into the operator's home."""
+        (self.fleet.home / "inventory.yaml").write_text(yaml.safe_dump(dict(content), sort_keys=False))
 
     def describe(self, launch: Mapping[str, object] | None = None, connect: Mapping[str, object] | None = None) -> None:
         """Write the inventory anew, with these launch and connection settings on every host."""
-        text = yaml.safe_dump(inventory(self.hosts, launch or {}, connect or {}), sort_keys=False)
-        (self.fleet.home / "inventory.yaml").write_text(text)
+        self.write(inventory(self.hosts, launch or {}, connect or {}))
 
     def environment(self) -> dict[str, str]:
         """Return what the operator's shell has set."""
@@ -95,7 +99,7 @@ class Site:
 
     def records(self, host: str) -> list[dict[str, object]]:
         """Return the records that lie on a host."""
-        shown = self.fleet.hosts[host].console(["cat", f"{FOLDER}/records.jsonl"])
+        shown = self.fleet.hosts[host].console(["cat", f"/var/lib/specctl/{self.server}/records.jsonl"])
         return [json.loads(line) for line in shown.stdout.splitlines()]
 
     def host(self, name: str) -> Host:
@@ -104,7 +108,9 @@ class Site:
 
     def unit(self, host: str, *properties: str) -> dict[str, str]:
         """Return what systemd says of the server's unit."""
-        shown = self.fleet.hosts[host].output(["systemctl", "show", UNIT, f"--property={','.join(properties)}"])
+        shown = self.fleet.hosts[host].output(
+            ["systemctl", "show", f"specctl-{self.server}.service", f"--property={','.join(properties)}"]
+        )
         return dict(line.split("=", 1) for line in shown.splitlines())
 
 

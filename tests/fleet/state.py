@@ -29,6 +29,7 @@ class State:
     name: str
     hosts: tuple[str, ...]
     groups: tuple[str, ...]
+    shared: tuple[str, ...] = ()
     holder_pid: int | None = None
     room_pid: int | None = None
 
@@ -36,6 +37,11 @@ class State:
     def group_paths(self) -> tuple[Path, ...]:
         """Return the fleet's control groups."""
         return tuple(Path(group) for group in self.groups)
+
+    @property
+    def shared_paths(self) -> tuple[Path, ...]:
+        """Return the folders that its hosts share beside the usual ones."""
+        return tuple(Path(folder) for folder in self.shared)
 
 
 def folder(name: str) -> Path:
@@ -61,6 +67,7 @@ def load(name: str) -> State | None:
         name=read["name"],
         hosts=tuple(read["hosts"]),
         groups=tuple(read["groups"]),
+        shared=tuple(read["shared"]),
         holder_pid=read["holder_pid"],
         room_pid=read["room_pid"],
     )
