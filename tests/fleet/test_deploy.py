@@ -105,6 +105,11 @@ def test_failed_gate_restores_the_release_before(site: Site, fault: str, algo: s
     assert (row["state"], row["algo"], row["release"]) == ("ready", "none", "1")
     last = site.records("gpu1")[-1]
     assert (last["result"], last["release"], last["serving"]) == ("rolled back", "2", ["1", "none"])
+    hint = done.stderr.splitlines()[-1].partition("try: specctl ")[2].split()
+    log = site.run(*hint, "-n", "1000")
+    assert (hint[-2:], log.returncode) == (["--release", "2"], 0), log.stderr
+    assert log.stdout.count(" server_args=") == 1  # the start that failed, and not the one that was restored
+    assert "/releases/1/" not in log.stdout
 
 
 def test_first_deploy_that_fails_is_stopped_and_recorded(site: Site) -> None:
