@@ -41,13 +41,9 @@ def mount(app: typer.Typer) -> None:
     app.command("restart")(restart)
 
 
+@options.selecting()
 def deploy(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     algo: ALGO = None,
     knob: KNOB = None,
     yes: YES = False,
@@ -70,7 +66,7 @@ def deploy(
     from specctl.rollout.record import Act
 
     overrides = fleets.Overrides(algo=algo, knobs=options.knobs(knob))
-    selected = options.selection(inventory, host, group, exclude, server, every=every, overrides=overrides)
+    selected = chosen.pairs(overrides)
     request = Request(
         act=Act.DEPLOY,
         algo=algo,
@@ -84,14 +80,10 @@ def deploy(
     return acting.run(selected, request, manner)
 
 
+@options.selecting()
 def switch(
+    chosen: options.Chosen,
     algo: Annotated[str, typer.Option("--algo", help="none, dflash or ddtree.", metavar="ALGO")],
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
     yes: YES = False,
     dry_run: DRY_RUN = False,
     diff: DIFF = False,
@@ -107,19 +99,15 @@ def switch(
     from specctl.ops.stored import prepare_switch
     from specctl.rollout.record import Act
 
-    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    selected = chosen.pairs()
     request = Request(act=Act.SWITCH, algo=algo, force=force, canary=canary, steal=steal_lock, reason=reason)
     manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json, diff=diff)
     return acting.run(selected, request, manner, prepare_switch)
 
 
+@options.selecting()
 def rollback(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     release: Annotated[
         str | None, typer.Option("--release", help="The release to go back to; else what served before.")
     ] = None,
@@ -137,19 +125,15 @@ def rollback(
     from specctl.ops.stored import RollBackTo
     from specctl.rollout.record import Act
 
-    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    selected = chosen.pairs()
     request = Request(act=Act.ROLLBACK, algo=algo, steal=steal_lock, reason=reason)
     manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json, diff=diff)
     return acting.run(selected, request, manner, RollBackTo(release))
 
 
+@options.selecting()
 def restart(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     yes: YES = False,
     dry_run: DRY_RUN = False,
     canary: CANARY = False,
@@ -163,7 +147,7 @@ def restart(
     from specctl.ops.stored import prepare_restart
     from specctl.rollout.record import Act
 
-    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    selected = chosen.pairs()
     request = Request(act=Act.RESTART, canary=canary, steal=steal_lock, reason=reason)
     manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json)
     return acting.run(selected, request, manner, prepare_restart)

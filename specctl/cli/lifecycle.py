@@ -29,13 +29,9 @@ def mount(app: typer.Typer) -> None:
     app.command("undeploy")(undeploy)
 
 
+@options.selecting()
 def start(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     yes: YES = False,
     dry_run: DRY_RUN = False,
     steal_lock: STEAL = False,
@@ -45,17 +41,13 @@ def start(
     from specctl.ops import lifecycle
     from specctl.rollout.record import Act
 
-    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    selected = chosen.pairs()
     return _run(selected, Act.START, lifecycle.start, yes=yes, dry_run=dry_run, steal=steal_lock, as_json=as_json)
 
 
+@options.selecting()
 def stop(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     yes: YES = False,
     dry_run: DRY_RUN = False,
     steal_lock: STEAL = False,
@@ -65,17 +57,13 @@ def stop(
     from specctl.ops import lifecycle
     from specctl.rollout.record import Act
 
-    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    selected = chosen.pairs()
     return _run(selected, Act.STOP, lifecycle.stop, yes=yes, dry_run=dry_run, steal=steal_lock, as_json=as_json)
 
 
+@options.selecting()
 def undeploy(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     purge: Annotated[bool, typer.Option("--purge", help="Remove the releases too; records stay.")] = False,
     yes: YES = False,
     dry_run: DRY_RUN = False,
@@ -86,7 +74,7 @@ def undeploy(
     from specctl.ops import lifecycle
     from specctl.rollout.record import Act
 
-    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    selected = chosen.pairs()
     work = lifecycle.Undeploy(purge=purge)
     return _run(selected, Act.UNDEPLOY, work, yes=yes, dry_run=dry_run, steal=steal_lock, as_json=as_json)
 

@@ -22,13 +22,9 @@ def mount(app: typer.Typer) -> None:
     app.command("lint")(lint)
 
 
+@options.selecting()
 def lint(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     strict: STRICT = False,
     rules: RULES = False,
     as_json: options.JSON = False,
@@ -38,9 +34,9 @@ def lint(
 
     if rules:
         return _list_rules(as_json=as_json)
-    everything = every or not (host or group)
-    selected = options.selection(inventory, host, group, exclude, server, every=everything)
-    findings = linter.lint(selected, whole=everything and not exclude and not server)
+    everything = chosen.every or not chosen.given
+    selected = chosen.pairs(every=everything)
+    findings = linter.lint(selected, whole=everything and not chosen.excludes and not chosen.servers)
     failed = any(one.is_error or (strict and one.is_warning) for one in findings)
     if as_json:
         shown = {

@@ -13,57 +13,43 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("status")
+@options.selecting()
 def status(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     as_json: options.JSON = False,
 ) -> int:
     """Say who holds each selected server."""
     from specctl.ops import lease
 
-    rows = lease.statuses(options.selection(inventory, host, group, exclude, server, every=every))
+    rows = lease.statuses(chosen.pairs())
     return _show(rows, as_json=as_json)
 
 
 @app.command("acquire")
+@options.selecting()
 def acquire(
+    chosen: options.Chosen,
     reason: Annotated[str, typer.Option("--reason", help="Why, for whoever meets the lock.")],
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
     steal: Annotated[bool, typer.Option("--steal", help="Take it from whoever holds it.")] = False,
     as_json: options.JSON = False,
 ) -> int:
     """Lock servers until `specctl lock release`; survives a reboot of the host."""
     from specctl.ops import lease
 
-    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    selected = chosen.pairs()
     return _show(lease.acquire(selected, reason, steal=steal), as_json=as_json)
 
 
 @app.command("release")
+@options.selecting()
 def release(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     as_json: options.JSON = False,
 ) -> int:
     """Release the lock of servers, whoever took it."""
     from specctl.ops import lease
 
-    return _show(
-        lease.release(options.selection(inventory, host, group, exclude, server, every=every)), as_json=as_json
-    )
+    return _show(lease.release(chosen.pairs()), as_json=as_json)
 
 
 def _show(rows: list[dict[str, object]], *, as_json: bool) -> int:

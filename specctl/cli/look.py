@@ -23,19 +23,15 @@ def mount(app: typer.Typer) -> None:
     app.command("exec", context_settings={"ignore_unknown_options": True})(execute)
 
 
+@options.selecting()
 def status(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     as_json: options.JSON = False,
 ) -> None:
     """Show what every selected server runs and how it is."""
     from specctl.ops import look
 
-    rows = look.status(options.selection(inventory, host, group, exclude, server, every=every))
+    rows = look.status(chosen.pairs())
     if as_json:
         typer.echo(json.dumps({"servers": [row.as_wire() for row in rows]}, indent=2))
         return
@@ -48,13 +44,9 @@ def status(
         out.print(note)
 
 
+@options.selecting()
 def history(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="The newest so many.")] = 20,
     as_json: options.JSON = False,
 ) -> int:
@@ -62,7 +54,7 @@ def history(
     from specctl.cli.main import print_error
     from specctl.ops import look
 
-    found = look.history(options.selection(inventory, host, group, exclude, server, every=every), limit)
+    found = look.history(chosen.pairs(), limit)
     code = 0
     rows = []
     for (host_name, server_name), records in found.items():
@@ -86,13 +78,9 @@ def history(
     return code
 
 
+@options.selecting()
 def health(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     as_json: options.JSON = False,
 ) -> int:
     """Run gate, smoke and proof on what is running; changes nothing."""
@@ -101,17 +89,16 @@ def health(
     from specctl.ui.board import Board, mode_for
     from specctl.ui.theme import console
 
-    selected = options.selection(inventory, host, group, exclude, server, every=every)
+    selected = chosen.pairs()
     screen = console(stderr=True)
     with Board(screen, mode_for(screen, json_asked=as_json), hosts=tuple(one.name for one, _ in selected)) as board:
         ends = look.health(selected, board)
     return finish_health(ends, as_json=as_json)
 
 
+@options.selecting("group", "exclude", "every")
 def logs(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    server: options.SERVERS = None,
+    chosen: options.Chosen,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="The last so many.")] = 100,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
     release: Annotated[str | None, typer.Option("--release", help="Of this release's newest start only.")] = None,
@@ -119,7 +106,7 @@ def logs(
     """Show a server's log, secrets blotted out."""
     from specctl.ops import look
 
-    pair = options.one(options.selection(inventory, host, None, None, server, every=False))
+    pair = options.one(chosen.pairs())
     done = threading.Event()
     try:
         look.logs(pair, lines=lines, follow=follow, release=release, show=typer.echo, done=done)
@@ -127,11 +114,10 @@ def logs(
         done.set()
 
 
+@options.selecting("group", "exclude", "every")
 def ask(
+    chosen: options.Chosen,
     prompt: Annotated[str, typer.Argument(help="What the engine is to go on from.")],
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    server: options.SERVERS = None,
     tokens: Annotated[int, typer.Option("--tokens", min=1, max=100_000, help="At most so many new tokens.")] = 64,
     temperature: Annotated[float, typer.Option("--temperature", min=0.0, max=10.0, help="0 is greedy.")] = 0.0,
     as_json: options.JSON = False,
@@ -139,7 +125,7 @@ def ask(
     """Send one prompt to a server and show its answer."""
     from specctl.ops import look
 
-    pair = options.one(options.selection(inventory, host, None, None, server, every=False))
+    pair = options.one(chosen.pairs())
     answer = look.ask(pair, prompt, tokens=tokens, temperature=temperature)
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
@@ -153,15 +139,15 @@ def ask(
         typer.echo(f"— {', '.join(said)}", err=True)
 
 
+@options.selecting("group", "exclude", "server", "every")
 def execute(
+    chosen: options.Chosen,
     command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.")],
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
 ) -> int:
     """Run a command on one host, as the user and with the sudo that the inventory names; its exit status is ours."""
     from specctl.ops import look
 
-    pairs = options.selection(inventory, host, None, None, None, every=False)
+    pairs = chosen.pairs()
     status = 0
     for name, content in look.execute(pairs[0], command):
         if name == "status":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
@@ -50,28 +52,86 @@ def knobs(given: Sequence[str] | None) -> Mapping[str, int]:
     return found
 
 
-def selection(
-    inventory: Sequence[str] | None,
-    host: Sequence[str] | None,
-    group: Sequence[str] | None,
-    exclude: Sequence[str] | None,
-    server: Sequence[str] | None,
-    *,
-    every: bool = False,
-    overrides: Overrides | None = None,
-) -> tuple[tuple[Host, Server], ...]:
-    """Return the servers that the options choose, the command line's values laid over them."""
-    from specctl.fleet.select import Selection
-    from specctl.ops import inventory as inventories
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What a command's selecting options say; nothing is read before it is asked for."""
 
-    chosen = Selection(
-        hosts=tuple(host or ()),
-        groups=tuple(group or ()),
-        excludes=tuple(exclude or ()),
-        servers=tuple(server or ()),
-        everything=every,
-    )
-    return inventories.load_selected(tuple(inventory or ()), chosen, overrides)
+    inventory: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    every: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Claim that the command line names hosts, groups or all."""
+        return bool(self.hosts or self.groups or self.every)
+
+    def pairs(self, overrides: Overrides | None = None, *, every: bool = False) -> tuple[tuple[Host, Server], ...]:
+        """Return the servers that are chosen, the command line's values laid over them; `every`: all of the inventory."""
+        from specctl.fleet.select import Selection
+        from specctl.ops import inventory as inventories
+
+        selection = Selection(
+            hosts=self.hosts,
+            groups=self.groups,
+            excludes=self.excludes,
+            servers=self.servers,
+            everything=self.every or every,
+        )
+        return inventories.load_selected(self.inventory, selection, overrides)
+
+
+SELECTORS: Mapping[str, tuple[object, object]] = {
+    "inventory": (INVENTORY, None),
+    "host": (HOSTS, None),
+    "group": (GROUPS, None),
+    "exclude": (EXCLUDE, None),
+    "server": (SERVERS, None),
+    "every": (ALL, False),
+}
+
+
+def selecting(*without: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Give a command whose first parameter is `chosen: Chosen` the options that choose servers, all but those named.
+
+    Typer reads a function's signature: the command returned shows the selecting options in the place of `chosen`.
+    """
+    shown = {name: pair for name, pair in SELECTORS.items() if name not in without}
+    return lambda command: _with_options(command, shown)
+
+
+def _with_options(command: Callable[..., object], shown: Mapping[str, tuple[object, object]]) -> Callable[..., object]:
+    own = list(inspect.signature(command).parameters.values())[1:]
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in shown.items()
+    ]
+    hints = {**get_type_hints(command, include_extras=True), **{name: pair[0] for name, pair in shown.items()}}
+
+    def run(**values: object) -> object:
+        given = {name: values.pop(name, SELECTORS[name][1]) for name in SELECTORS if name in shown}
+        chosen = Chosen(
+            inventory=_texts(given.get("inventory")),
+            hosts=_texts(given.get("host")),
+            groups=_texts(given.get("group")),
+            excludes=_texts(given.get("exclude")),
+            servers=_texts(given.get("server")),
+            every=given.get("every") is True,
+        )
+        return command(chosen, **values)
+
+    run.__name__ = command.__name__
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {name: hint for name, hint in hints.items() if name != "chosen"}
+    kept = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[each.name]) for each in own]
+    run.__signature__ = inspect.Signature([*parameters, *kept])  # type: ignore[attr-defined]  # functions take one
+    return run
+
+
+def _texts(given: object) -> tuple[str, ...]:
+    return tuple(str(text) for text in given) if isinstance(given, (list, tuple)) else ()
 
 
 def one(selected: Sequence[tuple[Host, Server]]) -> tuple[Host, Server]:

@@ -20,13 +20,9 @@ def mount(app: typer.Typer) -> None:
     app.command("render")(render)
 
 
+@options.selecting()
 def render(
-    inventory: options.INVENTORY = None,
-    host: options.HOSTS = None,
-    group: options.GROUPS = None,
-    exclude: options.EXCLUDE = None,
-    server: options.SERVERS = None,
-    every: options.ALL = False,
+    chosen: options.Chosen,
     algo: Annotated[str | None, typer.Option("--algo", help="none, dflash or ddtree; else the inventory's.")] = None,
     knob: Annotated[
         list[str] | None, typer.Option("--knob", help="A knob of the algo, NAME=NUMBER.", metavar="K=N")
@@ -41,7 +37,7 @@ def render(
     from specctl.rollout import launch as launches
 
     overrides = fleets.Overrides(algo=algo, knobs=options.knobs(knob))
-    selected = options.selection(inventory, host, group, exclude, server, every=every, overrides=overrides)
+    selected = chosen.pairs(overrides)
     found = Templates(tuple(templates or ()))
     rows = []
     for one_host, one_server in selected:
