@@ -16,7 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 from specctl import errors
-from specctl.cli import acting, inventory, render
+from specctl.cli import acting, inventory, lint, render
 from specctl.errors import InventoryError, Problem, SpecctlError, UsageError
 from specctl.fleet import wire
 from specctl.fleet.types import Hardware, Limits, Model, Origin, UnitSettings
@@ -65,7 +65,13 @@ ERROR = SpecctlError("what")
 FULL_ERROR = SpecctlError("what", hint="do", host="gpu1")
 HARDWARE = Hardware(name="big")
 FULL_HARDWARE = Hardware(
-    name="big", gpu_model="B300", gpu_count=8, gpu_memory_bytes=1, interconnect="nvlink", note="note"
+    name="big",
+    gpu_model="B300",
+    gpu_count=8,
+    gpu_memory_bytes=1,
+    interconnect="nvlink",
+    note="note",
+    verify_cliff_tokens=8,
 )
 MODEL = Model(name="big", path="/big")
 FULL_MODEL = Model(name="small", path="/small", size_bytes=1, block_size=8, target="big")
@@ -252,6 +258,7 @@ def run(*words: str) -> Mapping[str, object]:
     app = typer.Typer()
     app.add_typer(inventory.app, name="inventory")
     render.mount(app)
+    lint.mount(app)
     result = CliRunner().invoke(app, [*words, "--json"], standalone_mode=False)
     assert result.exception is None, result.output
     found = json.loads(result.stdout)
@@ -277,6 +284,16 @@ def test_inventory_and_render_have_the_documented_fields() -> None:
     assert (set(shown), set(first(shown, "servers"))) == (set(documented("Host")), set(documented("Server")))
     launch = first(run("render", "-i", field, "--host", "ct200"), "launches")
     assert set(launch) == set(documented("Launch"))
+
+
+def test_findings_and_rules_have_the_documented_fields() -> None:
+    """What the linter says of the field's inventory, and the list of its rules."""
+    found = run("lint", "-i", str(ROOT / "inventory" / "field.yaml"))
+    finding = first(found, "findings")
+    assert (set(found), set(finding)) == (told("`lint` "), set(documented("Finding")))
+    assert set(part(finding, "origin")) == set(documented("Origin"))
+    rules = run("lint", "--rules")
+    assert (set(rules), set(first(rules, "rules"))) == (told("`lint --rules`"), set(documented("Rule")))
 
 
 def test_nullable_fields_of_hosts_and_servers_are_documented() -> None:
