@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import signal
@@ -29,6 +30,11 @@ class Place:
     """A working folder with an inventory from `specctl init --lab`, and a home and a state of its own."""
 
     folder: Path
+
+    @property
+    def path(self) -> Path:
+        """Return where the inventory lies."""
+        return self.folder / "inventory.yaml"
 
     @property
     def env(self) -> dict[str, str]:
@@ -65,21 +71,20 @@ class Place:
         (row,) = cast(Sequence[Json], self.read("status", *HOST)["servers"])
         return row
 
+    def write(self, starter: Mapping[str, object]) -> None:
+        """Write the starter inventory for this folder and a free port."""
+        values = copy.deepcopy(dict(starter))
+        cast(Json, cast(Json, values["servers"])["lab"])["port"] = free_port()
+        cast(Json, cast(Json, values["hosts"])["local"])["state_dir"] = str(self.folder / "state" / "specctl" / "local")
+        self.path.write_text(yaml.safe_dump(values, sort_keys=False))
+
     def describe(self, options: Mapping[str, object] | None = None, env: Mapping[str, str] | None = None) -> None:
         """Lay options and environment over the host's launch settings in the inventory."""
-        path = self.folder / "inventory.yaml"
-        values = yaml.safe_load(path.read_text())
+        values = yaml.safe_load(self.path.read_text())
         launch = values["hosts"]["local"]["launch"]
         launch["options"] = {"load-seconds": 0, **(options or {})}
         launch["env"] = dict(env or {})
-        path.write_text(yaml.safe_dump(values, sort_keys=False))
-
-    def move_to(self, port: int) -> None:
-        """Let the server listen on this port."""
-        path = self.folder / "inventory.yaml"
-        values = yaml.safe_load(path.read_text())
-        values["servers"]["lab"]["port"] = port
-        path.write_text(yaml.safe_dump(values, sort_keys=False))
+        self.path.write_text(yaml.safe_dump(values, sort_keys=False))
 
     def daemons(self) -> list[int]:
         """Return the pids that supervisords under the folder have written down."""
@@ -103,12 +108,20 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, object]:
+    """Read what `specctl init --lab` writes."""
+    made = Place(tmp_path_factory.mktemp("starter"))
+    done = made.run("init", "--lab")
+    assert done.returncode == 0, done.stderr
+    return cast(Json, yaml.safe_load((made.folder / "inventory.yaml").read_text()))
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    """Give a place with the starter inventory on a free port; whatever still runs there afterwards is ended."""
+def place(tmp_path: Path, starter: Mapping[str, object]) -> Iterator[Place]:
+    """Give a place with the starter inventory, its state there, on a free port; what still runs there afterwards is ended."""
     made = Place(tmp_path)
-    assert made.run("init", "--lab").returncode == 0
-    made.move_to(free_port())
+    made.write(starter)
     made.describe()
     try:
         yield made
@@ -198,8 +211,7 @@ def test_what_cannot_be_meant_is_refused(place: Place, words: tuple[str, ...], s
 
 def test_unreadable_inventory_is_refused(place: Place) -> None:
     """An inventory that cannot be read as text is named, with exit 2 and JSON where JSON was asked for."""
-    path = place.folder / "inventory.yaml"
-    path.write_bytes(b"\xff\xfe hosts")
+    place.path.write_bytes(b"\xff\xfe hosts")
 
     done = place.run("deploy", *HOST, "--yes", "--json")
 

@@ -13,7 +13,7 @@ from specctl.lab.types import Mode, Sampling
 from tests.examples import examples
 from tests.unit.lab.runs import NONE, difference, linear, requests, run, tree
 
-BATCH_SIZES = (1, 2, 3, 5, 8, 13, 21, 32)
+BATCH_SIZES = (1, 2, 3, 5, 8, pytest.param(13, marks=pytest.mark.soak), pytest.param(21, marks=pytest.mark.soak), 32)
 MODES = (linear(8), linear(3), tree(7, 1), tree(8, 4), tree(16, 8), tree(64, 32, block_size=5))
 GREEDY = Sampling(max_new_tokens=24, ignore_eos=True)
 SAMPLED = Sampling(max_new_tokens=24, temperature=0.8, top_p=0.9, top_k=40, seed=5)
@@ -51,6 +51,19 @@ def test_any_knobs_any_batch_same_tokens(
     wanted, got = run(untrained, NONE, generations), run(untrained, mode, generations, max_running=max_running)
     assert got.tokens == wanted.tokens, difference(untrained, generations, wanted, got)
     assert (got.finish, got.matched) == (wanted.finish, wanted.matched)
+
+
+@pytest.mark.soak
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), mode=modes, length=st.integers(1, 96), max_running=st.integers(1, 32))
+def test_any_knobs_any_prompts_of_the_shipped_models(
+    shipped: Models, prompts: list[list[int]], data: st.DataObject, mode: Mode, length: int, max_running: int
+) -> None:
+    """Parts of real texts, of any length and in any company, come out of any tree as they come out without speculation."""
+    parts = st.sampled_from(prompts).flatmap(lambda whole: st.integers(1, len(whole)).map(lambda end: whole[:end]))
+    generations = requests(data.draw(st.lists(parts, min_size=1, max_size=8)), Sampling(max_new_tokens=length))
+    wanted, got = run(shipped, NONE, generations), run(shipped, mode, generations, max_running=max_running)
+    assert got.tokens == wanted.tokens, difference(shipped, generations, wanted, got)
 
 
 @pytest.mark.parametrize("mode", MODES)
