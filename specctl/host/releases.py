@@ -23,6 +23,7 @@ CURRENT = "current"
 PREVIOUS = "previous"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 FILE_MODE = 0o644
+MANIFEST_MODE = 0o600
 FOLDER_MODE = 0o755
 
 
@@ -132,7 +133,8 @@ def _fill(target: str, rows: List[Args], text: bytes) -> None:
         path = os.path.join(target, checked(row.text("name")))
         content = row.text_or_none("content") or ""
         files.write_new(path, content.encode("utf-8"), row.whole("mode", FILE_MODE), row.text_or_none("owner"))
-    files.write_new(os.path.join(target, MANIFEST), text, FILE_MODE)
+    # The HMACs of secrets are for the operator alone: a weak secret could be guessed by whoever reads them.
+    files.write_new(os.path.join(target, MANIFEST), text, MANIFEST_MODE)
     os.chmod(target, FOLDER_MODE)
     files.sync_dir(target)
 

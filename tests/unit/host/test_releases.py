@@ -106,7 +106,7 @@ def test_a_release_is_written_with_modes_and_manifest(session: HostSession, fold
     place = folder / "releases" / "1"
     modes = {path.name: path.stat().st_mode & 0o777 for path in place.iterdir()}
     assert (first["written"], again["written"]) == (True, False)
-    assert modes == {"none.service": 0o644, "env": 0o600, "manifest.json": 0o644}
+    assert modes == {"none.service": 0o644, "env": 0o600, "manifest.json": 0o600}
     assert session.call("release.verify", {"dir": str(folder), "id": "1"}) == {"whole": True, "problems": []}
     read = session.call("release.read", {"dir": str(folder), "id": "1"})
     assert (read["files"], read["secrets"]) == ({"none.service": "plain"}, ["env"])
