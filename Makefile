@@ -40,10 +40,10 @@ contracts: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP) ## Run the quick tests (under a minute).
-	$(PYTEST) $(WORKERS) -m "not fleet and not soak and not sglang" tests
+	$(PYTEST) $(WORKERS) -m "not fleet and not slow and not soak and not sglang" tests
 
-fleet: $(STAMP) ## Run the tests on real systemd hosts (root and systemd-nspawn; skipped with a reason elsewhere).
-	$(PYTEST) -m "fleet and not soak" tests
+fleet: $(STAMP) ## Run the slow tests and those on real systemd hosts (root and systemd-nspawn; skipped with a reason elsewhere).
+	$(PYTEST) -m "(fleet or slow) and not soak" tests
 
 soak: $(STAMP) ## Run the long counts (about 20 minutes): properties with many more examples, cycles of deploys with faults.
 	SPECCTL_SOAK=1 $(PYTEST) -m "soak and not sglang" tests

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DEMO_LIMIT_S = 180.0
 
 
@@ -24,6 +26,7 @@ def processes_of(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_demo_works_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """The demo deploys, asks, switches and cleans up, exit 0; no process and no file of it is left."""
     home, temporary = tmp_path / "home", tmp_path / "tmp"
