@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from specctl.fleet.suggest import nearest
 
-
 _COMMON_WORDS = frozenset(("enable", "disable", "size", "backend", "mode", "max", "num", "speculative", "no"))
 
 
@@ -91,7 +90,8 @@ class FlagTable:
         Comparing all names takes too long: those that share a telling word come first, then those that begin alike.
         """
         words = set(name.replace("_", "-").strip("-").split("-")) - _COMMON_WORDS
-        akin = [one for one in self.flags if words & set(one.strip("-").split("-"))]
+        stem = name[: max(4, len(name) - 3)]
+        akin = [one for one in self.flags if words & set(one.strip("-").split("-")) or one.startswith(stem)]
         return nearest(name, akin) or nearest(name, (one for one in self.flags if one[:4] == name[:4]))
 
 

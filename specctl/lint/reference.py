@@ -5,7 +5,20 @@ from __future__ import annotations
 from specctl.lint.catalogue import rule_sets
 
 # From what stops a start to what is only worth knowing of the file itself.
-ORDER = ("names", "values", "speculation", "tree", "memory", "nccl", "serving", "exposure", "ports", "unit", "waivers")
+ORDER = (
+    "names",
+    "values",
+    "speculation",
+    "tree",
+    "memory",
+    "nccl",
+    "gate",
+    "serving",
+    "exposure",
+    "ports",
+    "unit",
+    "waivers",
+)
 
 
 def reference() -> str:

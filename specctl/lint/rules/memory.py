@@ -85,6 +85,29 @@ def _too_few_gpus(subject: Subject) -> Iterator[Hit]:
         )
 
 
+def _odd_split(subject: Subject) -> Iterator[Hit]:
+    """Find a split that heads and experts seldom allow (recordings, failed-starts/tp-size-3-indivisible: exit 137)."""
+    ways = subject.whole("--tp-size") or subject.server.tp or 1
+    if ways & (ways - 1):
+        yield Hit(message=f"tp is {ways}, no power of two", key="tp")
+
+
+def _pages(subject: Subject) -> Iterator[Hit]:
+    """Find a prefill chunk that is no whole number of pages: refused (facts §2, page size)."""
+    chunk, page = subject.whole("--chunked-prefill-size"), subject.whole("--page-size")
+    if chunk is not None and page is not None and chunk > 0 and page > 0 and chunk % page:
+        words = f"--chunked-prefill-size {chunk} is no multiple of --page-size {page}"
+        yield Hit(message=words, key=subject.key(subject.find("--chunked-prefill-size")))
+
+
+def _from_the_hub(subject: Subject) -> Iterator[Hit]:
+    """Find models by a hub's name: the load is a download, and a wrong path reads as a name too (surprise 11)."""
+    drafting = subject.server.draft if subject.profile.draft else None
+    for word, model in (("target", subject.server.target), ("draft", drafting)):
+        if model is not None and not model.path.startswith("/"):
+            yield Hit(message=f"{word} {model.path} is no absolute path: it is looked up on the model hub", key=word)
+
+
 def _host_memory(subject: Subject) -> Iterator[Hit]:
     """Find a memory limit of the unit below the target's size: the page cache of a load counts towards it."""
     limit, size = subject.server.unit.memory_max, subject.server.target.size_bytes
@@ -128,6 +151,27 @@ RULES = RuleSet(
             reason="The engine asks for GPUs that it cannot see, and dies.",
             remedy="Give it as many GPUs as tp asks for.",
             check=_too_few_gpus,
+        ),
+        Rule(
+            id="W043",
+            title="split that is no power of two",
+            reason="Attention heads and experts must divide evenly; where they do not, the engine dies in its schedulers.",
+            remedy="Use 1, 2, 4 or 8, or waive this rule for a model that divides.",
+            check=_odd_split,
+        ),
+        Rule(
+            id="E043",
+            title="prefill chunk that is no whole number of pages",
+            reason="The engine refuses to start.",
+            remedy="Make chunked-prefill-size a multiple of page-size.",
+            check=_pages,
+        ),
+        Rule(
+            id="N044",
+            title="model from the hub",
+            reason="Progress, sizes and preflight know files on the host alone; the first load downloads, and may take hours.",
+            remedy="Download it before, and give the folder's absolute path.",
+            check=_from_the_hub,
         ),
         Rule(
             id="W084",

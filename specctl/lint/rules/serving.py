@@ -10,8 +10,11 @@ from specctl.lint.types import Hit, Rule, RuleSet
 
 HEALTH_TIMEOUT_S = 20
 WATCHDOG_S = 300
-# Variables that were read once and are read no more, with what to know instead (facts §1.3).
-GONE_VARIABLES = {"SGLANG_ENABLE_SPEC_V2": "the second version of speculation is the only one"}
+# Variables that nothing reads, or that the engine overwrites, with what to know instead (facts §1.3, §1.4).
+GONE_VARIABLES = {
+    "SGLANG_ENABLE_SPEC_V2": "the second version of speculation is the only one",
+    "CUDA_DEVICE_MAX_CONNECTIONS": "the engine sets it to 8 itself",
+}
 
 
 def _metrics(subject: Subject) -> Iterator[Hit]:
@@ -21,6 +24,13 @@ def _metrics(subject: Subject) -> Iterator[Hit]:
             message="engine metrics are off: rates read 0, and neither agent nor doctor can see verify steps",
             remedy="give options: {enable-metrics: true}",
         )
+
+
+def _all_ranks(subject: Subject) -> Iterator[Hit]:
+    """Find metrics of every scheduler: each rank repeats the same number (facts §4)."""
+    name = "--enable-metrics-for-all-schedulers"
+    if subject.has(name):
+        yield Hit(message=f"{name}: every rank repeats the same numbers", key=subject.key(subject.find(name)))
 
 
 def _multiprocess_folder(subject: Subject) -> Iterator[Hit]:
@@ -101,29 +111,6 @@ def _no_warmup(subject: Subject) -> Iterator[Hit]:
             "--skip-server-warmup: until the first request a stop kills at once, and that request pays for compilation"
         )
         yield Hit(message=words, key=subject.key(subject.find("--skip-server-warmup")))
-
-
-def _gated(subject: Subject) -> Iterator[Hit]:
-    """Find the gated launch: it loads nothing until somebody posts to its gate, which specctl does not (facts §1.4)."""
-    if subject.has("--gated-launch-port"):
-        words = "--gated-launch-port: the engine waits for an activation that nobody sends"
-        yield Hit(message=words, key=subject.key(subject.find("--gated-launch-port")))
-
-
-def _nodes(subject: Subject) -> Iterator[Hit]:
-    """Find an engine over several machines: all but the first answer 200 to everything (facts §3.1)."""
-    for name, usual in (("--nnodes", 1), ("--node-rank", 0)):
-        value = subject.whole(name)
-        if value is not None and value != usual:
-            words = f"{name} is {value}: a health answer of such a node proves nothing"
-            yield Hit(message=words, key=subject.key(subject.find(name)))
-
-
-def _dummy(subject: Subject) -> Iterator[Hit]:
-    """Find random weights: every probe passes and every answer is noise (facts §1.4, load formats)."""
-    for name in ("--load-format", "--speculative-draft-load-format"):
-        if subject.text(name) == "dummy":
-            yield Hit(message=f"{name} dummy: the weights are random", key=subject.key(subject.find(name)))
 
 
 def _no_graphs(subject: Subject) -> Iterator[Hit]:
@@ -227,6 +214,13 @@ RULES = RuleSet(
             check=_metrics,
         ),
         Rule(
+            id="N032",
+            title="metrics of every scheduler",
+            reason="Each tensor-parallel rank repeats the same number: a sum over ranks is as many times too high.",
+            remedy="Take the greatest over tp_rank, never the sum, or take the flag out.",
+            check=_all_ranks,
+        ),
+        Rule(
             id="W060",
             title="fixed folder for metric files",
             reason="Files of an earlier run, or of a second server, are merged into this server's counters.",
@@ -237,7 +231,7 @@ RULES = RuleSet(
         Rule(
             id="W066",
             title="variable without effect",
-            reason="Nothing reads it any more: whoever set it believes in something that does not happen.",
+            reason="Nothing reads it, or the engine overwrites it: whoever set it believes in something that does not happen.",
             remedy="Take it out of env.",
             check=_gone_variables,
         ),
@@ -247,29 +241,6 @@ RULES = RuleSet(
             reason="It compares the GPUs before the load and names the one that another process occupies.",
             remedy="Take SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK out of env.",
             check=_imbalance,
-        ),
-        Rule(
-            id="E064",
-            title="gated launch",
-            reason="The engine loads nothing until POST /gate/activate, which specctl never sends: the gate would "
-            "wait to its end.",
-            remedy="Take gated-launch-port out.",
-            check=_gated,
-        ),
-        Rule(
-            id="E065",
-            title="engine over several machines",
-            reason="specctl proves one machine at a time, and every node but the first answers 200 to any health "
-            "check.",
-            remedy="Run one engine a host.",
-            check=_nodes,
-        ),
-        Rule(
-            id="W017",
-            title="random weights",
-            reason="The server passes every health check and answers noise.",
-            remedy="Take the load format out.",
-            check=_dummy,
         ),
         Rule(
             id="W015",

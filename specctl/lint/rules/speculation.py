@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specctl.fleet.suggest import listed, nearest
-from specctl.lint.subject import Subject, whole
+from specctl.lint.subject import Subject, number, whole
 from specctl.lint.types import Hit, Rule, RuleSet
 
 BLOCK = "--speculative-dflash-block-size"
@@ -124,7 +124,7 @@ def _running(subject: Subject) -> Iterator[Hit]:
     """Find an unset --max-running-requests: it becomes 48 with a warning (facts §1.1)."""
     if subject.is_dflash and subject.server.profile.engine == "sglang" and not subject.has(RUNNING):
         yield Hit(
-            message=f"{RUNNING} is not set: {subject.algorithm} makes it {DEFAULT_RUNNING}",
+            message=f"{RUNNING} is not set: with DFlash the engine makes it {DEFAULT_RUNNING}",
             remedy="set options: {max-running-requests: N} to what the server should take at once",
         )
 
@@ -174,6 +174,33 @@ def _window(subject: Subject) -> Iterator[Hit]:
     if subject.is_dflash and window is not None and block is not None and window < block:
         words = f"--speculative-draft-window-size {window} is smaller than the block of {block}"
         yield Hit(message=words, key=subject.key(subject.find("--speculative-draft-window-size")))
+
+
+def _device(subject: Subject) -> Iterator[Hit]:
+    """Find a device that DFLASH does not run on (facts §2; failed-starts/spec-DFLASH-on-cpu: exit 1)."""
+    device = subject.text("--device")
+    if subject.is_dflash and device is not None and not device.startswith(("cuda", "npu", "xpu")):
+        words = f"{subject.algorithm} does not run on device {device}"
+        yield Hit(message=words, key=subject.key(subject.find("--device")))
+
+
+def _thresholds(subject: Subject) -> Iterator[Hit]:
+    """Find acceptance thresholds below 1: drafts that the target would not have said are accepted (facts §3.2)."""
+    for name in ("--speculative-accept-threshold-single", "--speculative-accept-threshold-acc"):
+        value = number(subject.text(name))
+        if subject.algorithm is not None and value is not None and value < 1:
+            yield Hit(
+                message=f"{name} is {value:g}: answers may differ from the target's own",
+                key=subject.key(subject.find(name)),
+            )
+
+
+def _narrow_cache(subject: Subject) -> Iterator[Hit]:
+    """Find four-bit caches: rejected with DFLASH on sm_100, not a number on sm_120 (facts §2, §8 row 32)."""
+    value = subject.text("--kv-cache-dtype")
+    if subject.is_dflash and value is not None and "fp4" in value:
+        words = f"--kv-cache-dtype {value} with {subject.algorithm}"
+        yield Hit(message=words, key=subject.key(subject.find("--kv-cache-dtype")))
 
 
 def _unified_memory(subject: Subject) -> Iterator[Hit]:
@@ -259,6 +286,27 @@ RULES = RuleSet(
             reason="The engine refuses to start.",
             remedy="Raise speculative-draft-window-size to the block size or more.",
             check=_window,
+        ),
+        Rule(
+            id="E019",
+            title="device that DFlash does not run on",
+            reason="The engine refuses to start: DFLASH runs on CUDA, NPU and XPU devices.",
+            remedy="Take device out, or use algo none there.",
+            check=_device,
+        ),
+        Rule(
+            id="W009",
+            title="speculation that is not lossless",
+            reason="Below 1 the engine accepts drafts that the target itself would not have said; comparisons with none are void.",
+            remedy="Leave both acceptance thresholds at 1.",
+            check=_thresholds,
+        ),
+        Rule(
+            id="W019",
+            title="four-bit cache with DFlash",
+            reason="Some GPUs refuse it at start, on others it gave no numbers.",
+            remedy="Use auto or fp8_e4m3.",
+            check=_narrow_cache,
         ),
         Rule(
             id="W011",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from specctl.fleet.types import ServiceManager
 from specctl.lint.rules.memory import size_text_short
 from specctl.lint.subject import Subject, is_false, is_true, whole
 from specctl.lint.types import Hit, Rule, RuleSet
@@ -128,6 +129,18 @@ def _harmful(subject: Subject) -> Iterator[Hit]:
             yield Hit(message=f"{name}={value}: {why}", key=f"unit.extra.{name}")
 
 
+def _not_systemd(subject: Subject) -> Iterator[Hit]:
+    """Find settings that supervisor has no word for (rollout/unit.py, supervisor_values)."""
+    if subject.host.manager is not ServiceManager.SUPERVISOR:
+        return
+    unit = subject.server.unit
+    if unit.memory_max is not None:
+        yield Hit(message="unit.memory_max holds under systemd alone", key="unit.memory_max")
+    if unit.extra:
+        names = ", ".join(dict.fromkeys(name for name, _ in unit.extra))
+        yield Hit(message=f"unit.extra holds under systemd alone ({names})", key="unit.extra")
+
+
 def _few_files(subject: Subject) -> Iterator[Hit]:
     """Find limits below what the unit gives already: shards, sockets and pinned memory need them (facts §1.4: ulimits)."""
     least = {"LimitNOFILE": 65_536, "LimitMEMLOCK": 2**40, "TasksMax": 4096, "LimitNPROC": 4096}
@@ -203,6 +216,13 @@ RULES = RuleSet(
             reason="The unit hardens what CUDA, JIT compilation and NCCL survive; this goes further.",
             remedy="Take the line out of unit.extra.",
             check=_harmful,
+        ),
+        Rule(
+            id="W087",
+            title="unit settings under supervisor",
+            reason="supervisor has no word for them: they are left out without a trace.",
+            remedy="Say them for hosts with systemd alone.",
+            check=_not_systemd,
         ),
         Rule(
             id="W086",
