@@ -153,7 +153,7 @@ RULES = RuleSet(
             id="W001",
             title="flag unknown to the build that the fork began with",
             reason="A fork may have added it; if it has not, the engine ends with exit status 2 before it loads anything.",
-            remedy="Check the fork's --help; if it has the flag, list it under aliases of the engine profile, as an alias of itself.",
+            remedy="Check the fork's --help; if it has the flag, list it in the engine profile, as an alias of itself.",
             check=_unknown_to_the_base,
         ),
         Rule(
