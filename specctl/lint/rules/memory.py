@@ -16,6 +16,16 @@ HEADROOM_BYTES = 14 * 2**30
 # Where the GPU's memory is not known, this share is too high for a draft and its graphs on any GPU that was reported.
 HIGHEST_FRACTION = 0.9
 
+# With these, less than the files hold comes to lie in a GPU's memory.
+_SMALLER_THAN_FILES = (
+    "--quantization",
+    "--quantize-and-serve",
+    "--cpu-offload-gb",
+    "--offload-mode",
+    "--kt-method",
+    "--load-format",
+)
+
 
 def _gpu_bytes(subject: Subject) -> int | None:
     hardware = subject.host.hardware
@@ -57,6 +67,8 @@ def _weights(subject: Subject) -> Iterator[Hit]:
     sizes = [model.size_bytes for model in models if model.size_bytes is not None]
     if memory is None or ways is None or subject.server.target.size_bytes is None:
         return
+    if any(subject.has(name) for name in _SMALLER_THAN_FILES):
+        return
     share = number(subject.text(FRACTION)) or HIGHEST_FRACTION
     pipes = subject.whole("--pp-size") or 1
     needed = sum(sizes) // (ways * max(1, pipes))
@@ -82,6 +94,19 @@ def _too_few_gpus(subject: Subject) -> Iterator[Hit]:
             message=f"{parts} GPUs are needed and {gpus} are given",
             key="gpus",
             remedy=f"give {parts} GPUs, or lower tp",
+        )
+
+
+def _idle_gpus(subject: Subject) -> Iterator[Hit]:
+    """Find GPUs that nothing is split over: they stand idle, and no other server gets them (`gpus` is exclusive)."""
+    gpus, parts = len(subject.server.gpus), subject.whole("--tp-size") or subject.server.tp or 1
+    for name in ("--pp-size", "--dp-size", "--attn-dp-size", "--ep-size"):
+        parts *= max(1, subject.whole(name) or 1)
+    if subject.server.profile.flags.get("tp") and parts < gpus:
+        yield Hit(
+            message=f"{gpus} GPUs are given and {parts} used",
+            key="gpus",
+            remedy=f"set tp to {gpus}, or give fewer GPUs",
         )
 
 
@@ -151,6 +176,13 @@ RULES = RuleSet(
             reason="The engine asks for GPUs that it cannot see, and dies.",
             remedy="Give it as many GPUs as tp asks for.",
             check=_too_few_gpus,
+        ),
+        Rule(
+            id="W045",
+            title="GPUs that stand idle",
+            reason="The GPUs of a server are its own: what tp does not use, nobody uses.",
+            remedy="Set tp to the number of GPUs, or give fewer.",
+            check=_idle_gpus,
         ),
         Rule(
             id="W043",

@@ -161,6 +161,24 @@ def _devices(subject: Subject) -> Iterator[Hit]:
     )
 
 
+def _search_path(subject: Subject) -> Iterator[Hit]:
+    """Find a PATH without the folders that specctl would put there: kernels are compiled with nvcc and ninja (facts §8 row 15)."""
+    path = subject.server.env.get("PATH")
+    if path is None:
+        return
+    wanted = [f"{subject.server.cuda_home}/bin"] if subject.server.cuda_home else []
+    if "/" in subject.server.python:
+        wanted.append(subject.server.python.rpartition("/")[0])
+    lacking = [folder for folder in wanted if folder not in path.split(":")]
+    if lacking:
+        words = f"PATH is set by hand, without {listed(lacking)}"
+        yield Hit(
+            message=words,
+            key="env.PATH",
+            remedy="take PATH out: specctl builds it of cuda_home, venv and the standard folders",
+        )
+
+
 RULES = RuleSet(
     name="nccl",
     title="NCCL, CUDA and PyTorch",
@@ -222,6 +240,13 @@ RULES = RuleSet(
             reason="It assumes working peer access; on these GPUs it was reported to hang and to give wrong sums.",
             remedy="Set disable-custom-all-reduce: true.",
             check=_shaky_all_reduce,
+        ),
+        Rule(
+            id="W069",
+            title="PATH without the engine's tools",
+            reason="Kernels are compiled on first use with tools of the CUDA toolkit and the engine's environment, found by PATH.",
+            remedy="Take PATH out of env.",
+            check=_search_path,
         ),
         Rule(
             id="W065",

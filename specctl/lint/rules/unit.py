@@ -46,6 +46,10 @@ _HARMFUL: Mapping[str, tuple[str, str]] = {
     "PrivateIPC": ("true", "shared memory of other processes is not seen"),
     "DynamicUser": ("true", "caches and models are no longer readable"),
     "NoExecPaths": ("any", "compiled kernels cannot be run"),
+    "ProtectSystem": ("strict", "caches of compiled kernels cannot be written"),
+    "RootDirectory": ("any", "the engine, its models and its driver are outside"),
+    "RootImage": ("any", "the engine, its models and its driver are outside"),
+    "IPAddressDeny": ("any", "the port may be reached by nobody"),
     "SystemCallFilter": ("any", "CUDA and NCCL use calls that filters leave out"),
     "DeviceAllow": ("any", "GPUs that it does not name are closed"),
     "DevicePolicy": ("any", "GPUs that are not allowed by name are closed"),
@@ -117,6 +121,16 @@ def _breaking(subject: Subject) -> Iterator[Hit]:
             yield Hit(message=f"{name}={value} is no SIGTERM, on which the engine drains", key=f"unit.extra.{name}")
 
 
+def _does_harm(when: str, value: str) -> bool:
+    """Say whether a value of a hardening line is one that does harm."""
+    if when == "true":
+        return is_true(value)
+    if when == "false":
+        return is_false(value)
+    said = value.strip()
+    return said != "" and not is_false(said) if when == "any" else said == when
+
+
 def _harmful(subject: Subject) -> Iterator[Hit]:
     """Find hardening that JIT compilation, NCCL and engines in home folders do not survive (design: the unit)."""
     for name, value in subject.server.unit.extra:
@@ -124,9 +138,21 @@ def _harmful(subject: Subject) -> Iterator[Hit]:
         if found is None:
             continue
         when, why = found
-        is_on = value.strip() != "" and not is_false(value) if when == "any" else is_true(value)
-        if is_false(value) if when == "false" else is_on:
+        if _does_harm(when, value):
             yield Hit(message=f"{name}={value}: {why}", key=f"unit.extra.{name}")
+
+
+def _roots_own(subject: Subject) -> Iterator[Hit]:
+    """Find paths below /root for an ordinary user, who cannot read them (field: engine and models below /root)."""
+    server = subject.server
+    if server.unit.user in (None, "root", "0"):
+        return
+    paths = {"python": server.python, "target": server.target.path, "working_dir": server.working_dir or ""}
+    if subject.profile.draft and server.draft is not None:
+        paths["draft"] = server.draft.path
+    for key, path in paths.items():
+        if path.startswith("/root/"):
+            yield Hit(message=f"{key} is {path}, which user {server.unit.user} cannot read", key=key)
 
 
 def _not_systemd(subject: Subject) -> Iterator[Hit]:
@@ -143,7 +169,7 @@ def _not_systemd(subject: Subject) -> Iterator[Hit]:
 
 def _few_files(subject: Subject) -> Iterator[Hit]:
     """Find limits below what the unit gives already: shards, sockets and pinned memory need them (facts §1.4: ulimits)."""
-    least = {"LimitNOFILE": 65_536, "LimitMEMLOCK": 2**40, "TasksMax": 4096, "LimitNPROC": 4096}
+    least = {"LimitNOFILE": 65_536, "LimitMEMLOCK": 2**40, "TasksMax": 4096, "LimitNPROC": 4096, "LimitAS": 2**46}
     for name, value in subject.server.unit.extra:
         count = whole(value.partition(":")[0])
         if name in least and count is not None and count < least[name]:
@@ -216,6 +242,13 @@ RULES = RuleSet(
             reason="The unit hardens what CUDA, JIT compilation and NCCL survive; this goes further.",
             remedy="Take the line out of unit.extra.",
             check=_harmful,
+        ),
+        Rule(
+            id="W088",
+            title="root's files for another user",
+            reason="/root is closed to everybody else: the engine does not start, or ends when it opens its model.",
+            remedy="Move what the engine reads out of /root, or let it run as root.",
+            check=_roots_own,
         ),
         Rule(
             id="W087",

@@ -120,6 +120,21 @@ def _choices_of_the_base(subject: Subject) -> Iterator[Hit]:
         yield from _choices(subject)
 
 
+def _left_out(subject: Subject) -> Iterator[Hit]:
+    """Find false for a flag that has an opposite: left out, it keeps its default (srt/arg_groups, BooleanOptionalAction)."""
+    table = subject.table
+    if table is None:
+        return
+    for name, value in subject.server.options.items():
+        opposite = f"--no-{name.removeprefix('--')}"
+        if value is False and opposite in table.flags:
+            yield Hit(
+                message=f"{name} is left out, which leaves the engine its default",
+                key=f"options.{name}",
+                remedy=f"give {opposite.removeprefix('--')}: true to switch it off, or take this out",
+            )
+
+
 def _old_backends(subject: Subject) -> Iterator[Hit]:
     """Find old names of attention backends (facts §1.2)."""
     for given in subject.given:
@@ -170,6 +185,13 @@ RULES = RuleSet(
             reason="A fork may have added it; if it has not, the engine ends with exit status 2 before it loads anything.",
             remedy="Check the fork's --help; waive this rule if the fork takes the value.",
             check=_choices_of_the_base,
+        ),
+        Rule(
+            id="W010",
+            title="false that switches nothing off",
+            reason="false leaves a flag out; one that has an opposite may be on by default, and only its opposite switches it off.",
+            remedy="Give the flag's opposite, --no-….",
+            check=_left_out,
         ),
         Rule(
             id="W008",

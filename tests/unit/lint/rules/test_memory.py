@@ -8,6 +8,13 @@ from tests.unit.lint.subjects import Case, Made, check_broken, check_kept
 
 CASES = (
     Case(
+        rule="W045",
+        broken=Made(server={"tp": 4}, target={"size_bytes": None}),
+        says="8 GPUs are given and 4 used",
+        kept=Made(server={"tp": 4}, options={"--dp-size": 2}, algo="none"),
+        key="gpus",
+    ),
+    Case(
         rule="E040",
         broken=Made(options={"--mem-fraction-static": 1.5}),
         says="--mem-fraction-static is 1.5",
@@ -31,6 +38,13 @@ CASES = (
         broken=Made(server={"tp": 4}, options={"--mem-fraction-static": 0.85}),
         says="the weights take 149.0 GB of each of 4 GPUs, and the static share is 87.6 GB",
         kept=Made(server={"tp": 4}, options={"--pp-size": 2}, algo="none"),
+        also=("W045",),
+    ),
+    Case(
+        rule="E041",
+        broken=Made(server={"tp": 4, "gpus": (0, 1, 2, 3)}),
+        says="149.0 GB of each of 4 GPUs",
+        kept=Made(server={"tp": 4, "gpus": (0, 1, 2, 3)}, options={"--quantization": "fp8"}),
     ),
     Case(
         rule="E042",
@@ -41,7 +55,7 @@ CASES = (
     ),
     Case(
         rule="W043",
-        broken=Made(server={"tp": 7}, hardware=None),
+        broken=Made(server={"tp": 7, "gpus": ()}, hardware=None),
         says="tp is 7, no power of two",
         kept=Made(server={"tp": None}, hardware=None),
     ),

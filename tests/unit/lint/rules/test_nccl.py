@@ -9,6 +9,13 @@ from tests.unit.lint.subjects import Case, Made, check_broken, check_kept
 
 CASES = (
     Case(
+        rule="W069",
+        broken=Made(env={"PATH": "/usr/bin:/bin"}, server={"cuda_home": "/usr/local/cuda"}),
+        says="PATH is set by hand, without /usr/local/cuda/bin, /opt/sglang/bin",
+        kept=Made(env={"PATH": "/opt/sglang/bin:/usr/bin"}),
+        key="env.PATH",
+    ),
+    Case(
         rule="W050",
         broken=Made(env={"NCCL_P2P_LEVEL": "SYSTEM"}),
         says="NCCL_P2P_LEVEL=SYSTEM is no level (did you mean SYS?)",
@@ -67,7 +74,7 @@ CASES = (
     ),
     Case(
         rule="W057",
-        broken=Made(server={"tp": 2}, target={"size_bytes": None}),
+        broken=Made(server={"tp": 2, "gpus": (0, 1)}, target={"size_bytes": None}),
         says="two RTX PRO 6000 Blackwell over PCIe",
         kept=Made(server={"tp": 2}, target={"size_bytes": None}, options={"--disable-custom-all-reduce": True}),
     ),

@@ -8,6 +8,19 @@ from tests.unit.lint.subjects import Case, Made, check_broken, check_kept
 
 CASES = (
     Case(
+        rule="W085",
+        broken=Made(unit={"extra": (("ProtectSystem", "strict"),)}),
+        says="ProtectSystem=strict: caches of compiled kernels cannot be written",
+        kept=Made(unit={"extra": (("ProtectSystem", "full"),)}),
+    ),
+    Case(
+        rule="W088",
+        broken=Made(unit={"user": "sglang"}, target={"path": "/root/models/big"}),
+        says="target is /root/models/big, which user sglang cannot read",
+        kept=Made(unit={"user": "root"}, target={"path": "/root/models/big"}),
+        key="target",
+    ),
+    Case(
         rule="W080",
         broken=Made(limits={"drain_s": 0.0}),
         says="limits.drain is 0",

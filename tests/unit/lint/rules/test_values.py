@@ -8,6 +8,13 @@ from tests.unit.lint.subjects import Case, Made, check_broken, check_kept, findi
 
 CASES = (
     Case(
+        rule="W010",
+        broken=Made(options={"--lora-strict-loading": False}),
+        says="--lora-strict-loading is left out",
+        kept=Made(options={"--no-lora-strict-loading": True, "--enable-p2p-check": False}),
+        key="options.--lora-strict-loading",
+    ),
+    Case(
         rule="E005",
         broken=Made(options={"--enable-p2p-check": "true"}),
         says="--enable-p2p-check takes no value, and 'true' follows it",
