@@ -182,6 +182,8 @@ def _limits(leaves: Leaves) -> Limits:
         stop_s=limit("stop"),
         stall_s=limit("stall"),
         smoke_s=limit("smoke"),
+        guard_s=limit("guard"),
+        confirm_s=limit("confirm"),
     )
 
 

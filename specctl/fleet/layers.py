@@ -69,6 +69,8 @@ def built_in_leaves() -> Leaves:
         ("limits", "stop"): limits.stop_s,
         ("limits", "stall"): limits.stall_s,
         ("limits", "smoke"): limits.smoke_s,
+        ("limits", "guard"): limits.guard_s,
+        ("limits", "confirm"): limits.confirm_s,
         ("unit", "restart"): UnitSettings().restart,
     }
     return {path: Leaf(value=value, origin=BUILT_IN, at=path) for path, value in values.items()}

@@ -62,6 +62,10 @@ class LimitsSection(Section):
     """A load without any progress counts as hung after this (5m)."""
     smoke: SomeTime = None
     """For the generation that proves the algo (2m)."""
+    guard: SomeTime = None
+    """The host takes back what nobody confirmed after at least this, whoever holds the lease (20m)."""
+    confirm: SomeTime = None
+    """The host takes back what is ready, when the operator is gone and has not confirmed it after this (2m)."""
 
 
 class UnitSection(Section):

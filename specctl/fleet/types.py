@@ -81,6 +81,8 @@ class Limits:
     stop_s: float = 60.0
     stall_s: float = 300.0
     smoke_s: float = 120.0
+    guard_s: float = 1200.0
+    confirm_s: float = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,6 +67,8 @@ def server_values(server: Server) -> dict[str, Value]:
             "stop_s": server.limits.stop_s,
             "stall_s": server.limits.stall_s,
             "smoke_s": server.limits.smoke_s,
+            "guard_s": server.limits.guard_s,
+            "confirm_s": server.limits.confirm_s,
         },
         "unit": {
             "user": server.unit.user,

@@ -58,7 +58,7 @@ def activate(call: Call) -> Mapping[str, object]:
     return {"changed": not same, "previous": was}
 
 
-def _older(folder: str, named: releases.Pointed, state: State) -> Optional[str]:
+def older(folder: str, named: releases.Pointed, state: State) -> Optional[str]:
     """Say so when the running process began before the current release was activated."""
     note = files.read_object(os.path.join(folder, NOTE))
     if note is None or state.main_pid is None or note.get("boot") != clock.boot_id():
@@ -85,5 +85,5 @@ def drift(folder: str, service: services.Service, state: State) -> List[str]:
         )
     if state.needs_reload:
         found.append("systemd has not read the unit file's last change")
-    older = _older(folder, named, state)
-    return [*found, older] if older else found
+    stale = older(folder, named, state)
+    return [*found, stale] if stale else found

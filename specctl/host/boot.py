@@ -1,6 +1,8 @@
-"""Receive the host's modules from the operator and run the session; sent as `python3 -I -S -c`, so it must stay small.
+"""Run the host's modules from memory: begins every program of specctl's on a host, so it must stay small.
 
-Standard input: one line with the number of bytes, then that many bytes of a zlib-compressed JSON object {module: source}.
+adapters/session_payload.py adds the last lines: a session (sent as `python3 -I -S -c`) takes the modules from standard input, one
+line with the number of bytes, then that many bytes; the guard's file carries them. Both are a zlib-compressed JSON object
+{module: source}.
 """
 
 import sys
@@ -61,5 +63,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(source, "<%s>" % name, "exec"), module.__dict__)  # noqa: S102  # this is what an importer does
 
 
-sys.meta_path.insert(0, Finder(json.loads(zlib.decompress(take(int(first_line()))).decode())))
-importlib.import_module("specctl.host.session").main()
+def serve(packed, module):  # type: ignore[no-untyped-def]  # as above
+    """Run the main function of one of the modules that were packed."""
+    sys.meta_path.insert(0, Finder(json.loads(zlib.decompress(packed).decode())))
+    importlib.import_module(module).main()

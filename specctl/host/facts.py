@@ -11,6 +11,7 @@ from specctl.host import (
     clock,
     files,
     gpus,
+    guard,
     lease,
     packages,
     ports,
@@ -105,6 +106,7 @@ def of_server(args: Args, found: Dict[str, object]) -> None:
     found["releases"] = _or_none(lambda: releases.ids(folder), warnings)
     held = _or_none(lambda: lease.status(folder), warnings)
     found["lease"] = held.as_wire() if held else None
+    found["guard"] = _or_none(lambda: guard.facts(folder), warnings)
     found["records"] = _or_none(lambda: records.latest(folder, RECORDS), warnings)
     found["capability"] = _or_none(lambda: probe.known(os.path.join(os.path.dirname(folder), PROBES)), warnings)
     _or_none(lambda: _packages(args, found), warnings)

@@ -152,28 +152,33 @@ def acquire(folder: str, *, owner: str, reason: Optional[str], ttl_s: Optional[f
     """Take the lease, or raise kind lock-held; `steal` takes it from whoever holds it. Makes the server's folder."""
     os.makedirs(folder, mode=0o755, exist_ok=True)
     with mutex(folder):
-        try:
-            previous = load(folder)
-        except OpError:
-            if not steal:
-                raise
-            previous = None
-        now_s = clock.boottime_s()
-        boot = clock.boot_id()
-        if previous is not None and previous.live(boot, now_s) and not steal:
-            raise held_error(previous)
-        lease = Lease(
-            token=_next_token(folder, previous),
-            owner=owner[:TEXT_LIMIT],
-            reason=reason[:TEXT_LIMIT] if reason else None,
-            boot=boot,
-            acquired_s=now_s,
-            acquired_wall=clock.wall_s(),
-            ttl_s=ttl_s,
-            expires_s=None if ttl_s is None else now_s + ttl_s,
-        )
-        files.replace(os.path.join(folder, LEASE), _bytes(lease), 0o644)
-        return lease
+        return grant(folder, owner=owner, reason=reason, ttl_s=ttl_s, steal=steal)
+
+
+def grant(folder: str, *, owner: str, reason: Optional[str], ttl_s: Optional[float], steal: bool) -> Lease:
+    """Do what `acquire` does for a caller that holds the mutex."""
+    try:
+        previous = load(folder)
+    except OpError:
+        if not steal:
+            raise
+        previous = None
+    now_s = clock.boottime_s()
+    boot = clock.boot_id()
+    if previous is not None and previous.live(boot, now_s) and not steal:
+        raise held_error(previous)
+    lease = Lease(
+        token=_next_token(folder, previous),
+        owner=owner[:TEXT_LIMIT],
+        reason=reason[:TEXT_LIMIT] if reason else None,
+        boot=boot,
+        acquired_s=now_s,
+        acquired_wall=clock.wall_s(),
+        ttl_s=ttl_s,
+        expires_s=None if ttl_s is None else now_s + ttl_s,
+    )
+    files.replace(os.path.join(folder, LEASE), _bytes(lease), 0o644)
+    return lease
 
 
 def _gone(lease: Optional[Lease]) -> OpError:

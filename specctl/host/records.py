@@ -14,17 +14,27 @@ OLDER = "records.jsonl.1"
 ROTATE_BYTES = 4 << 20
 RECORD_BYTES = 256 << 10
 MODE = 0o644
+LATEST = 5
 
 
 def append(call: Call) -> Mapping[str, object]:
-    """Add one record; a line that a crash tore apart stays alone on its line."""
-    folder = call.args.path("dir")
-    line = json.dumps(call.args.part("record").fields, separators=(",", ":")).encode("ascii") + b"\n"
+    """Add one record."""
+    return {"bytes": add(call.args.path("dir"), call.args.part("record").fields)}
+
+
+def add(folder: str, record: Mapping[str, object], *, once: bool = False) -> int:
+    """Add one record and return the bytes that it took; a line that a crash tore apart stays alone on its line.
+
+    With `once`, a record that is among the latest already is not added again.
+    """
+    line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
     if len(line) > RECORD_BYTES:
         raise OpError(USAGE, "the record is too long")
     path = os.path.join(folder, NAME)
     os.makedirs(folder, mode=0o755, exist_ok=True)
     with lease.mutex(folder):
+        if once and record in latest(folder, LATEST):
+            return 0
         if os.path.exists(path) and os.path.getsize(path) + len(line) > ROTATE_BYTES:
             os.replace(path, os.path.join(folder, OLDER))
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, MODE)
@@ -36,7 +46,7 @@ def append(call: Call) -> Mapping[str, object]:
             file.write(line)
             os.fsync(file.fileno())
         files.sync_dir(folder)
-    return {"bytes": len(line)}
+    return len(line)
 
 
 def latest(folder: str, limit: int) -> List[Dict[str, object]]:

@@ -7,9 +7,11 @@ a record says which (docs/architecture.md, "the act").
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from specctl.errors import ConnectError, NoHealthyReleaseError, RolledBackError, SpecctlError
+from specctl.errors import ConnectError, LockHeldError, NoHealthyReleaseError, RolledBackError, SpecctlError
+from specctl.ops import guard
 from specctl.ops import turn as steps
 from specctl.ops.drain import drain
 from specctl.ops.gate import GateEnd
@@ -34,10 +36,14 @@ class Care:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How an act ended: its record and, unless it did what was asked, the error that the command ends with."""
+    """How an act ended: its record and, unless it did what was asked, the error that the command ends with.
+
+    `ours` is false when the host's record of it is not for us to write: it is lost, or somebody else ended the act.
+    """
 
     record: Record
     error: SpecctlError | None = None
+    ours: bool = True
 
 
 class Failure(Exception):  # noqa: N818  # not an error of specctl: an end of the gate that asks for the way back
@@ -50,7 +56,8 @@ class Failure(Exception):  # noqa: N818  # not an error of specctl: an end of th
 
 
 def _replace_running(turn: Turn, aim: Aim) -> None:
-    """Put the aim in the place of what runs: everything up to the start."""
+    """Put the aim in the place of what runs: everything up to the start; from the first step on the guard is armed."""
+    guard.arm(turn, aim)
     drain(turn)
     steps.activate(turn, aim)
     steps.stop(turn)
@@ -85,26 +92,48 @@ def _swap_in(turn: Turn, aim: Aim, care: Care) -> GateEnd | None:
     return end
 
 
-def perform(turn: Turn, aim: Aim, previous: Aim | None, record: Record, care: Care) -> Ended:
+def perform(turn: Turn, aim: Aim, record: Record, care: Care) -> Ended:
     """Do the act and, when it fails, undo it; always returns, so that a record can be written."""
     began = time.monotonic()
     record = replace(record, release=aim.release, algo=aim.algo, knobs=aim.knobs)
+    ended = known(turn, aim, record, lambda: _performed(turn, aim, record, care, began))
+    turn.durations_s["total"] = time.monotonic() - began
+    return replace(ended, record=replace(ended.record, durations_s=dict(turn.durations_s)))
+
+
+def known(turn: Turn, aim: Aim, record: Record, work: Callable[[], Ended]) -> Ended:
+    """Do a part of the act; when the host is lost, or the lease is somebody else's now, say what is known of its end."""
+    try:
+        try:
+            return work()
+        except LockHeldError as error:
+            return overtaken(turn, record, error)
+    except ConnectError as error:
+        return _lost(turn, aim, record, error)
+
+
+def _performed(turn: Turn, aim: Aim, record: Record, care: Care, began: float) -> Ended:
+    """Do the act; undo it when it fails after something was changed."""
     try:
         end = _swap_in(turn, aim, care)
     except Failure as failure:
         if failure.end is not None:
             tell_failure(turn, failure.end)
             record = replace(record, invocation=failure.end.state.invocation)
-        ended = undo(turn, aim, previous, record, failure.cause)
-    except ConnectError as error:
-        ended = _lost(turn, aim, record, error)
+        return undo(turn, aim, record, failure.cause)
+    except (ConnectError, LockHeldError):
+        raise
     except SpecctlError as error:
         turn.final("failed", error.message)
-        ended = undo(turn, aim, previous, record, error.message)
-    else:
-        ended = _done(turn, aim, record, end, began)
-    turn.durations_s["total"] = time.monotonic() - began
-    return replace(ended, record=replace(ended.record, durations_s=dict(turn.durations_s)))
+        return undo(turn, aim, record, error.message) if turn.changed else _unchanged(turn, record, error)
+    return _done(turn, aim, record, end, began)
+
+
+def _unchanged(turn: Turn, record: Record, error: SpecctlError) -> Ended:
+    """End an act that failed before anything was changed: what served serves."""
+    serving = (turn.back.release, turn.back.algo) if turn.back and turn.facts.guard is None else None
+    cause = f"{error.message} (nothing was changed)"
+    return Ended(record=replace(record, result=Result.FAILED, cause=cause, serving=serving), error=error)
 
 
 def _done(turn: Turn, aim: Aim, record: Record, end: GateEnd | None, began: float) -> Ended:
@@ -132,10 +161,32 @@ def _done(turn: Turn, aim: Aim, record: Record, end: GateEnd | None, began: floa
 
 
 def _lost(turn: Turn, aim: Aim, record: Record, error: ConnectError) -> Ended:
-    """Say what is known when the host can no longer be reached: it goes on by itself, and nobody here can tell how it ends."""
-    turn.final("lost", f"{error.message}; the host goes on with {aim} by itself")
+    """Say what is known when the host can no longer be reached: its guard, where there is one, takes the act back."""
+    after = f"the host goes on with {aim} by itself"
+    if turn.armed:
+        after = f"the guard takes it back to {turn.back}" if turn.back else "the guard stops the server"
+    turn.final("lost", f"{error.message}; {after}")
+    error.message = f"{error.message}: {after}"
     error.hint = f"specctl status --host {turn.host}, once it answers again"
-    return Ended(record=replace(record, result=Result.LOST, cause=error.message), error=error)
+    return Ended(record=replace(record, result=Result.LOST, cause=error.message), error=error, ours=False)
+
+
+def overtaken(turn: Turn, record: Record, error: LockHeldError) -> Ended:
+    """End an act whose lease is somebody else's now; when that is the guard, wait for how it ends."""
+    row = guard.verdict(turn) if guard.guards(turn.contact.host) else None
+    if row is None:
+        return Ended(record=replace(record, result=Result.FAILED, cause=error.message), error=error, ours=False)
+    cause = str(row.get("cause"))
+    result = next((result for result in Result if result.value == row.get("result")), Result.FAILED)
+    serving = (turn.back.release, turn.back.algo) if turn.back and row.get("serving") else None
+    turn.final("guard", f"{result.value}: {cause}")
+    record = replace(record, result=result, cause=f"the guard: {cause}", serving=serving)
+    hint = f"specctl history --host {turn.host}"
+    if serving is not None:
+        message = f"the guard took it back to {turn.back} ({cause})"
+        return Ended(record=record, error=RolledBackError(message, hint=hint, host=turn.host), ours=False)
+    message = f"the guard stopped the server, no healthy release is left ({cause})"
+    return Ended(record=record, error=NoHealthyReleaseError(message, hint=hint, host=turn.host), ours=False)
 
 
 def phases_of(state: GateState) -> tuple[tuple[str, float, float | None], ...]:
@@ -155,25 +206,29 @@ def tell_failure(turn: Turn, end: GateEnd) -> None:
             turn.final("log", line)
 
 
-def _restored(turn: Turn, previous: Aim) -> GateEnd | None:
+def _restored(turn: Turn, aim: Aim, previous: Aim) -> GateEnd | None:
     """Bring the previous release back and gate it; None, with the reason told, when it does not come."""
     turn.interrupted.clear()
     turn.reporter.step(turn.host, "restore", str(previous))
     try:
+        guard.arm(turn, aim)
         steps.activate(turn, previous)
         steps.stop(turn)
         # It served before: that it serves again is what matters now, its proof is not asked for anew.
         return _gated(turn, previous, prove=False)
     except Failure as failure:
         turn.final("failed", f"{previous} does not come back: {failure.cause}")
+    except (ConnectError, LockHeldError):
+        raise
     except SpecctlError as error:
         turn.final("failed", f"restoring {previous}: {error.message}")
     return None
 
 
-def undo(turn: Turn, aim: Aim, previous: Aim | None, record: Record, cause: str) -> Ended:
+def undo(turn: Turn, aim: Aim, record: Record, cause: str) -> Ended:
     """Restore what served before, or stop the server; returns the record and the error that the command ends with."""
-    end = _restored(turn, previous) if previous is not None else None
+    previous = turn.back
+    end = _restored(turn, aim, previous) if previous is not None else None
     if previous is not None and end is not None:
         turn.final("restored", f"{previous}, healthy after {clock(end.state.elapsed_s)}")
         kept = replace(
@@ -211,6 +266,8 @@ def _stopped(turn: Turn, *, first: bool) -> bool:
         steps.stop(turn)
         if first:
             turn.call("unit.disable_remove", {})
+    except (ConnectError, LockHeldError):
+        raise
     except SpecctlError as error:
         turn.final("failed", f"the server could not be stopped: {error.message}")
         return False

@@ -40,6 +40,7 @@ class Contact:
     transport: Transport
     session: HostSession
     redactor: Redactor = field(default_factory=lambda: Redactor(()))
+    _reopening: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def call(
         self,
@@ -61,6 +62,15 @@ class Contact:
             **(args or {}),
         }
         return self.session.call(op, whole, on_event=on_event, timeout_s=timeout_s, cancel=cancel)
+
+    def reopen(self, stale: HostSession) -> None:
+        """Dial anew in place of a session that is lost, unless another thread has done so; raises ConnectError."""
+        with self._reopening:
+            if self.session is not stale:
+                return
+            self.close()
+            fresh = contact(self.host)
+            self.transport, self.session = fresh.transport, fresh.session
 
     def close(self) -> None:
         """Hang up."""

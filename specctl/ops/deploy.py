@@ -15,13 +15,14 @@ from specctl.adapters.templates import Templates
 from specctl.errors import PartialError, RemoteCommandError, SpecctlError, UsageError
 from specctl.fleet.types import Host, Server
 from specctl.ops import act as acts
+from specctl.ops import guard
 from specctl.ops.act import Care
 from specctl.ops.contact import Contact, contacts, in_parallel, operator
 from specctl.ops.lease import leased
-from specctl.ops.prepare import Prepared, gather, prepare
+from specctl.ops.prepare import Prepared, gather, prepare, read_release
 from specctl.ops.reporter import Reporter
 from specctl.ops.turn import Aim, Turn
-from specctl.rollout.facts import ServerFacts
+from specctl.rollout.facts import ServerFacts, stored_knobs
 from specctl.rollout.outcome import Outcome
 from specctl.rollout.record import Act, Record, Result
 
@@ -107,16 +108,42 @@ def blank_record(contact: Contact, server: Server, act: Act) -> Record:
     )
 
 
-def keep_record(contact: Contact, server: Server, record: Record, reporter: Reporter) -> None:
-    """Write the record on the host, unless the host is lost, and keep a copy here; a copy that cannot be kept is a warning."""
-    wire = contact.redactor.redact_value(record.as_wire())
-    assert isinstance(wire, Mapping)
-    warning = records.keep(wire)
+def settle(turn: Turn, aim: Aim, ended: acts.Ended) -> acts.Ended:
+    """End the act on the host, where that is ours to do: record it and, in the same step, confirm it to the guard."""
+
+    def confirmed() -> acts.Ended:
+        guard.confirm(turn, redacted(turn, ended.record))
+        return ended
+
+    if ended.ours:
+        ended = acts.known(turn, aim, ended.record, confirmed)
+    keep_copy(turn, ended.record)
+    return ended
+
+
+def keep_copy(turn: Turn, record: Record) -> None:
+    """Keep the operator's own copy of a record; one that cannot be kept is a warning."""
+    warning = records.keep(redacted(turn, record))
     if warning:
-        reporter.final(contact.host.name, "warning", warning)
-    if record.result is Result.LOST:
-        return
-    contact.call("record.append", server, {"record": dict(wire)})
+        turn.reporter.final(turn.host, "warning", warning)
+
+
+def redacted(turn: Turn, record: Record) -> Mapping[str, object]:
+    """Return a record's JSON object with every secret blotted out."""
+    wire = turn.contact.redactor.redact_value(record.as_wire())
+    assert isinstance(wire, Mapping)
+    return wire
+
+
+def way_back(contact: Contact, server: Server, facts: ServerFacts) -> Aim | None:
+    """Return what an act goes back to: what the host is set to start, but never what another act left unconfirmed."""
+    if facts.guard is None:
+        return previous_of(facts)
+    if facts.guard.back is None:
+        return None
+    release, algo = facts.guard.back
+    manifest, _ = read_release(contact, server, release)
+    return Aim(release=release, algo=algo, knobs=stored_knobs(manifest, algo))
 
 
 def carry_out(item: Prepared, request: Request, reporter: Reporter, interrupted: threading.Event) -> acts.Ended:
@@ -132,10 +159,12 @@ def carry_out(item: Prepared, request: Request, reporter: Reporter, interrupted:
             reporter=reporter,
             interrupted=interrupted,
             facts=item.facts,
+            act=request.act,
+            back=way_back(contact, server, item.facts),
         )
         record = replace(blank_record(contact, server, request.act), previous=plan.running)
-        ended = acts.perform(turn, aim_of(item), previous_of(item.facts), record, request.care)
-        keep_record(contact, server, ended.record, reporter)
+        aim = aim_of(item)
+        ended = settle(turn, aim, acts.perform(turn, aim, record, request.care))
         if ended.error is None:
             contact.call("release.prune", server, {"keep": RELEASES_KEPT, "token": token})
     return ended
@@ -145,11 +174,16 @@ def unchanged(item: Prepared) -> None:
     """Check, under the lease, that the host is still as it was when the plan was made; raise RemoteCommandError else."""
     now = gather(item.contact, (item.server,)).servers[item.server.name]
     before = item.facts
-    if (now.current, now.releases) != (before.current, before.releases):
+    if (now.current, now.releases, _goal(now)) != (before.current, before.releases, _goal(before)):
         raise RemoteCommandError(
             "the server was changed by somebody else since the plan was made",
             hint="run the command again for a new plan",
         )
+
+
+def _goal(facts: ServerFacts) -> tuple[str, tuple[str, str] | None] | None:
+    """Return whose guard is armed, and what it goes back to."""
+    return None if facts.guard is None else (facts.guard.who or "", facts.guard.back)
 
 
 def aim_of(item: Prepared) -> Aim:

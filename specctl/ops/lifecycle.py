@@ -9,9 +9,10 @@ from dataclasses import replace
 from specctl.errors import NoHealthyReleaseError, SpecctlError
 from specctl.fleet.types import Host, Server
 from specctl.ops import act as acts
+from specctl.ops import guard
 from specctl.ops import turn as steps
 from specctl.ops.contact import Contact, contacts, in_parallel
-from specctl.ops.deploy import blank_record, keep_record, previous_of
+from specctl.ops.deploy import blank_record, keep_copy, previous_of, redacted
 from specctl.ops.drain import drain
 from specctl.ops.lease import leased
 from specctl.ops.reporter import Reporter
@@ -99,13 +100,21 @@ def _on_server(contact: Contact, server: Server, act: Act, work: Work, reporter:
     current_of(contact, facts)
     with leased(contact, server, act.value, steal=steal) as token:
         turn = Turn(
-            contact=contact, server=server, token=token, reporter=reporter, interrupted=threading.Event(), facts=facts
+            contact=contact,
+            server=server,
+            token=token,
+            reporter=reporter,
+            interrupted=threading.Event(),
+            facts=facts,
+            act=act,
         )
+        guard.disarm(turn)
         previous = previous_of(facts)
         record = blank_record(contact, server, act)
         if previous is not None:
             record = replace(record, previous=(previous.release, previous.algo))
         record, error = work(turn, record)
         record = replace(record, durations_s=dict(turn.durations_s))
-        keep_record(contact, server, record, reporter)
+        keep_copy(turn, record)
+        guard.confirm(turn, redacted(turn, record))
     return Outcome(host=contact.host.name, server=server.name, record=record, error=error)

@@ -9,13 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from specctl.errors import ConnectError
 from specctl.fleet.types import Server
 from specctl.ops.contact import Contact
 from specctl.ops.gate import Gate, GateEnd, Question
+from specctl.ops.reconnect import resume
 from specctl.ops.reporter import Reporter
 from specctl.rollout.facts import ServerFacts
 from specctl.rollout.launch import algo_profile
 from specctl.rollout.observation import UnitState
+from specctl.rollout.record import Act
 from specctl.rollout.release import Release
 
 # How long the service manager may take beyond the engine's own stop limit before the session gives up.
@@ -38,7 +41,10 @@ class Aim:
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """Where an act talks, under which lease, and how long its parts took."""
+    """Where an act talks, under which lease, what it goes back to, how far it has come, and how long its parts took.
+
+    `armed`: the host's guard takes the act back unless it is confirmed. `changed`: the server is no longer as it was.
+    """
 
     contact: Contact
     server: Server
@@ -46,6 +52,10 @@ class Turn:
     reporter: Reporter
     interrupted: threading.Event
     facts: ServerFacts
+    act: Act
+    back: Aim | None = None
+    armed: bool = False
+    changed: bool = False
     durations_s: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -91,12 +101,14 @@ def write(turn: Turn, aim: Aim) -> None:
 
 def activate(turn: Turn, aim: Aim) -> None:
     """Make the aim what the service manager would start."""
+    turn.changed = True
     with turn.timed("swap"):
         turn.call("release.activate", {"id": aim.release, "algo": aim.algo})
 
 
 def stop(turn: Turn) -> None:
     """Stop the server and wait until its processes, port and GPU memory are gone."""
+    turn.changed = True
     limit_s = turn.server.limits.drain_s + turn.server.limits.stop_s
     if turn.facts.unit.active == "active":
         turn.reporter.step(turn.host, "stop", "asked to stop")
@@ -123,6 +135,7 @@ def start(turn: Turn) -> tuple[UnitState, float]:
 
 def bring_up(turn: Turn, aim: Aim, *, prove: bool) -> GateEnd:
     """Start what is activated and gate it; the result says what became of it."""
+    session = turn.contact.session
     started, began_s = start(turn)
     question = Question(
         algo=algo_profile(turn.server, aim.algo),
@@ -136,4 +149,11 @@ def bring_up(turn: Turn, aim: Aim, *, prove: bool) -> GateEnd:
     )
     show = partial(turn.reporter.gate, turn.host)
     with turn.timed("gate"):
-        return Gate(turn.contact, turn.server, question, show=show, interrupted=turn.interrupted).run()
+        while True:
+            # A new gate reads the start's whole log again, so it knows all that the one before it knew.
+            gate = Gate(turn.contact, turn.server, question, show=show, interrupted=turn.interrupted)
+            try:
+                return gate.run()
+            except ConnectError as lost:
+                resume(turn, session, lost)
+                session = turn.contact.session

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from specctl.algos import ALGOS
 from specctl.rollout.gate_types import PastLoad, Phase, PhaseSpan
+from specctl.rollout.guarded import Guard
 from specctl.rollout.observation import Port, UnitState
 from specctl.rollout.record import past_load_rows
 
@@ -69,6 +70,7 @@ class ServerFacts:
     port: Port | None = None
     port_owner: str | None = None
     lease: Lease | None = None
+    guard: Guard | None = None
     records: tuple[Mapping[str, object], ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
     package_digests: Mapping[str, str] = field(default_factory=dict)
@@ -93,6 +95,7 @@ class ServerFacts:
             port=next((port for port in Port if port.value == fields.get("port")), None),
             port_owner=_text(fields.get("port_owner")),
             lease=_lease(fields.get("lease")),
+            guard=Guard.from_wire(fields.get("guard")),
             records=_rows(fields.get("records")),
             packages={str(k): str(v) for k, v in _mapping(fields.get("packages")).items()},
             package_digests={str(k): str(v) for k, v in _mapping(fields.get("package_digests")).items()},

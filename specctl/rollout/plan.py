@@ -125,7 +125,7 @@ def _idle_reason(facts: ServerFacts, algo: str, files: tuple[str, ...], release:
     current = facts.current
     if current is None or files or (current.id, current.algo) != (release, algo) or facts.drift:
         return None
-    if facts.unit.active != "active":
+    if facts.unit.active != "active" or facts.guard is not None:
         return None
     return f"release {current.id} runs {algo} already, and every file is the same"
 
@@ -177,7 +177,7 @@ def make(wish: Wish, facts: ServerFacts, *, files: tuple[str, ...], writes: bool
         diff="" if nothing else diff_text(facts.current_unit, wish.unit_text, wish.unit_name),
         past_loads_s=loads,
         predicted_s=statistics.median(loads) if loads else None,
-        warnings=(*facts.drift, *facts.warnings),
+        warnings=(*((facts.guard.words(),) if facts.guard else ()), *facts.drift, *facts.warnings),
         knobs=wish.knobs,
     )
 

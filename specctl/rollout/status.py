@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from specctl.rollout.facts import ServerFacts
+from specctl.rollout.guarded import Guard
 from specctl.rollout.observation import Port
 from specctl.rollout.record import Result
 
@@ -81,6 +82,7 @@ class Row:
     proven: bool | None = None
     engine: EngineAnswers = field(default_factory=EngineAnswers)
     note: str | None = None
+    guard: Guard | None = None
     last_act: str | None = None
     last_at: str | None = None
 
@@ -101,6 +103,7 @@ class Row:
             "accept_length": self.engine.accept_length,
             "age_s": self.engine.age_s,
             "note": self.note,
+            "guard": self.guard.as_wire() if self.guard else None,
             "last_act": self.last_act,
             "last_at": self.last_at,
         }
@@ -142,6 +145,8 @@ def row(host: str, facts: ServerFacts, engine: EngineAnswers) -> Row:
     notes = [*facts.drift, *facts.warnings]
     if facts.lease is not None:
         notes.insert(0, f"locked by {facts.lease.owner}" + (f" ({facts.lease.reason})" if facts.lease.reason else ""))
+    if facts.guard is not None:
+        notes.insert(0, facts.guard.words())
     if last.get("result") in (Result.STOPPED.value, Result.FAILED.value):
         notes.append(f"last {last.get('act')}: {last.get('result')}")
     return Row(
@@ -154,6 +159,7 @@ def row(host: str, facts: ServerFacts, engine: EngineAnswers) -> Row:
         proven=proof_of(facts),
         engine=engine,
         note="; ".join(notes) or None,
+        guard=facts.guard,
         last_act=str(last["act"]) if "act" in last else None,
         last_at=str(last["at"]) if "at" in last else None,
     )
