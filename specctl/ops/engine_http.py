@@ -37,27 +37,29 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class EngineClient:
-    """One server's HTTP face, by the contact to its host."""
+    """One server's HTTP face, by the contact to its host.
+
+    `key` is the API key: with both keys set, the engine refuses the admin key on the routes that are asked here.
+    """
 
     contact: Contact
     server: Server
     key: Secret | None = field(default=None, repr=False)
-    admin_key: Secret | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, contact: Contact, server: Server) -> EngineClient:
-        """Return a client with the server's keys, as far as they can be read here."""
-        return cls(contact, server, _key(server, "api_key"), _key(server, "admin_api_key"))
+        """Return a client with the server's API key, as far as it can be read here."""
+        return cls(contact, server, _key(server, "api_key"))
 
-    def get(self, path: str, *, timeout_s: float = SHORT_S, admin: bool = False) -> Reply:
+    def get(self, path: str, *, timeout_s: float = SHORT_S) -> Reply:
         """GET a path."""
-        return self._ask("GET", path, None, timeout_s, admin=admin)
+        return self._ask("GET", path, None, timeout_s)
 
-    def post(self, path: str, content: object, *, timeout_s: float, admin: bool = False) -> Reply:
+    def post(self, path: str, content: object, *, timeout_s: float) -> Reply:
         """POST JSON to a path."""
-        return self._ask("POST", path, content, timeout_s, admin=admin)
+        return self._ask("POST", path, content, timeout_s)
 
-    def _ask(self, method: http.Method, path: str, content: object, timeout_s: float, *, admin: bool) -> Reply:
+    def _ask(self, method: http.Method, path: str, content: object, timeout_s: float) -> Reply:
         answer = http.request(
             self.contact.transport,
             self.server.port,
@@ -65,7 +67,7 @@ class EngineClient:
             path,
             address=http.loopback_of(self.server.bind),
             content=content,
-            key=(self.admin_key or self.key) if admin else self.key,
+            key=self.key,
             timeout_s=timeout_s,
         )
         if not isinstance(answer, http.Answer):

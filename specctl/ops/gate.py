@@ -244,7 +244,7 @@ class Gate:
             changed = changed or self._listen(0.1)
             work.join(timeout=0.01)
         smoke = answers[0] if answers else SmokeResult(failures=("the smoke did not end",), text_ok=False)
-        info = client.get("/server_info", timeout_s=10.0, admin=True).fields or None
+        info = client.get("/server_info", timeout_s=10.0).fields or None
         deadline = time.monotonic() + EVIDENCE_WAIT_S
         while True:
             changed = changed or self._listen(0.1)
