@@ -20,7 +20,8 @@ from tests.sglang.site import HOST, SECRETS, SERVER, inventory
 
 @functools.cache
 def _reason() -> str:
-    return "; ".join(filter(None, (environment.missing(), *requirements.missing())))
+    hidden = environment.hidden(environment.venv(), environment.STANDIN)
+    return "; ".join(filter(None, (environment.missing(), hidden, *requirements.missing())))
 
 
 @pytest.hookimpl(tryfirst=True)

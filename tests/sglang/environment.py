@@ -22,6 +22,7 @@ STANDIN_PATH = STANDIN / "path"
 NEEDED_BYTES = 13 * 10**9
 INSTALL_WITHIN_S = 1800.0
 MODELS_WITHIN_S = 300.0
+PRIVATE = ("/tmp", "/var/tmp")
 # Below other work on the machine: the installation takes minutes.
 NICENESS = 5
 
@@ -44,6 +45,14 @@ def models() -> Path:
 def shared() -> tuple[Path, ...]:
     """Return what a host must see: the environment and the interpreter that it stands on."""
     return (venv(), python().resolve().parents[1])
+
+
+def hidden(*folders: Path) -> str | None:
+    """Return why a unit would not see one of these folders, or None: it runs with PrivateTmp."""
+    for folder in folders:
+        if any(folder.is_relative_to(private) for private in PRIVATE):
+            return f"a unit has a /tmp of its own and does not see {folder}: move it elsewhere"
+    return None
 
 
 def missing() -> str | None:

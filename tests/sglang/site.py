@@ -28,6 +28,8 @@ OPTIONS: Mapping[str, object] = {
 }
 MEMORY_MAX = "6GiB"
 BLOCK = 8
+TREE_PROFILE = "hoped-for"
+TREE = {"ddtree": {"block_size": BLOCK, "tree_budget": 16, "topk_cap": 4}}
 
 # The built-in profile, with the one flag more that DFLASH needs on a CPU.
 PROFILES: Mapping[str, object] = {
@@ -36,7 +38,7 @@ PROFILES: Mapping[str, object] = {
         "algos": {"dflash": {"implies": {"--speculative-draft-attention-backend": "torch_native"}}},
     },
     # Somebody's hope: the flags of a fork, written down for an engine that is none.
-    "hoped-for": {
+    TREE_PROFILE: {
         "extends": "real",
         "algos": {
             "ddtree": {
@@ -77,10 +79,7 @@ def inventory(*, engine: str = "real", target: str | None = None) -> dict[str, o
         "port": PORT,
         "algo": "none",
         "venv": str(environment.venv()),
-        "knobs": {
-            "dflash": {"block_size": BLOCK},
-            "ddtree": {"block_size": BLOCK, "tree_budget": 16, "topk_cap": 4},
-        },
+        "knobs": {"dflash": {"block_size": BLOCK}} | (TREE if engine == TREE_PROFILE else {}),
         "options": dict(OPTIONS),
         "env": environ(),
         "limits": LIMITS,

@@ -15,7 +15,7 @@ import pytest
 from tests.fleet.site import KEY, Site
 from tests.fleet.waiting import until
 from tests.sglang import environment
-from tests.sglang.site import ADMIN_KEY, BLOCK, FOLDER, HOST, PORT, UNIT, inventory
+from tests.sglang.site import ADMIN_KEY, BLOCK, FOLDER, HOST, PORT, TREE_PROFILE, UNIT, inventory
 
 pytestmark = pytest.mark.sglang
 
@@ -54,7 +54,7 @@ def test_plain_deploy_is_gated_and_proven(site: Site) -> None:
     assert "no spec_verify_ct" in str(first["evidence"])
     phases = first["phases"]
     assert isinstance(phases, list)
-    names = [phase["name"] for phase in phases]
+    names = [name for name, *_ in phases]
     assert names[-3:] == ["kv_pool", "warmup", "ready"]
     assert "weights" in names
     unit = site.unit(HOST, "ActiveState", "UnitFileState", "NRestarts", "MemoryMax")
@@ -111,7 +111,7 @@ def test_tree_is_refused_before_anything_is_touched(site: Site) -> None:
     """This wheel has no DDTREE: asked for by a profile that hopes so, it is refused by the engine's own word; exit 2."""
     serve(site, "none")
     before = (site.unit(HOST, "InvocationID"), site.records(HOST), site.host(HOST).output(["ls", f"{FOLDER}/releases"]))
-    site.write(inventory(engine="hoped-for"))
+    site.write(inventory(engine=TREE_PROFILE))
 
     done = act(site, "deploy", "--algo", "ddtree")
 
