@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from specctl.cli import options
+from specctl.cli.inventory import PIPE_WIDTH
 from specctl.errors import EXIT_OK, EXIT_USAGE
 
-PIPE_WIDTH = 200  # As in cli/inventory.py: lines for grep are not folded at 80 columns, unless COLUMNS says so.
 STRICT = Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")]
 RULES = Annotated[bool, typer.Option("--rules", help="List the rules and leave.")]
 

@@ -11,12 +11,12 @@ from specctl.lint.types import Hit, Rule, RuleSet
 LEVEL, ALGO, DISABLE = "NCCL_P2P_LEVEL", "NCCL_ALGO", "NCCL_P2P_DISABLE"
 # From the nearest to the farthest that peers may be apart; the names of `nvidia-smi topo -m`.
 LEVELS: Mapping[str, str] = {
-    "LOC": "never directly",
-    "NVL": "over NVLink",
-    "PIX": "under one PCIe switch",
-    "PXB": "across several PCIe switches",
-    "PHB": "across one CPU's host bridge",
-    "SYS": "across CPU sockets",
+    "LOC": "peers never reach each other directly",
+    "NVL": "peers reach each other directly over NVLink",
+    "PIX": "peers reach each other directly under one PCIe switch",
+    "PXB": "peers reach each other directly across several PCIe switches",
+    "PHB": "peers reach each other directly across one CPU's host bridge",
+    "SYS": "peers reach each other directly across CPU sockets",
 }
 # The old numbers, kept by NCCL for those who wrote them before there were names; NVLink has none, and more than 4 is SYS.
 OLD_LEVELS = ("LOC", "PIX", "PXB", "PHB", "SYS")
@@ -81,7 +81,7 @@ def _old_number(subject: Subject) -> Iterator[Hit]:
     text = subject.env(LEVEL)
     name = level_of(text) if text is not None and whole(text) is not None else None
     if name is not None:
-        words = f"{LEVEL}={text} is an old number for {name}: peers reach each other directly {LEVELS[name]}"
+        words = f"{LEVEL}={text} is an old number for {name}: {LEVELS[name]}"
         yield Hit(message=words, key=subject.env_key(LEVEL), remedy=f"write {name}")
 
 
@@ -94,7 +94,7 @@ def _narrow(subject: Subject) -> Iterator[Hit]:
     if wire == "nvlink" and level == "LOC":
         yield Hit(message=f"{LEVEL}={text} switches NVLink between the GPUs off", key=subject.env_key(LEVEL))
     elif wire == "pcie" and level in _NEVER_OVER_PCIE:
-        words = f"{LEVEL}={text} allows peers {LEVELS[level]}, and these GPUs are on PCIe"
+        words = f"{LEVEL}={text} says that {LEVELS[level]}, and these GPUs are on PCIe"
         yield Hit(
             message=words, key=subject.env_key(LEVEL), remedy="write PIX, PXB, PHB or SYS, as `nvidia-smi topo -m` says"
         )

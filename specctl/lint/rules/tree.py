@@ -40,7 +40,7 @@ def _cliff(subject: Subject) -> Iterator[Hit]:
     first = max(1, -(-cliff // width))
     many = "one request" if first == 1 else f"{first} requests"
     most = (cliff - 1) // running - 1
-    lower = f"set tree_budget to {most} or less, or " if most >= 1 else ""
+    lower = f"set tree_budget to {most} or less, or " if most >= 2 else ""
     yield Hit(
         message=f"from {many} on a step verifies {cliff} tokens or more ({first} × (1 + {budget})), and {running} may run",
         key=f"knobs.{subject.launch.algo}.tree_budget",

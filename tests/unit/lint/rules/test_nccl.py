@@ -37,7 +37,7 @@ CASES = (
     Case(
         rule="W052",
         broken=Made(env={"NCCL_P2P_LEVEL": "NVL"}),
-        says="allows peers over NVLink, and these GPUs are on PCIe",
+        says="says that peers reach each other directly over NVLink, and these GPUs are on PCIe",
         kept=Made(env={"NCCL_P2P_LEVEL": "NVL"}, hardware={"interconnect": "nvlink"}),
     ),
     Case(
