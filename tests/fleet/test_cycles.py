@@ -76,7 +76,7 @@ def check(site: Site, path: str, host: str, code: int) -> tuple[object, object] 
 def act(site: Site, chance: random.Random, host: str, cycle: int) -> tuple[tuple[str, ...], str, int]:
     """Do one act of chance on a host, every third with a fault; return its words, the inventory and its exit code."""
     fault = chance.choice(FAULTS) if chance.random() < 1 / 3 else None
-    path = describe(site, host, fault, 1024 - cycle)
+    path = describe(site, host, fault, 512 - cycle)
     algo = chance.choice(ALGOS)
     words = chance.choice(
         (("deploy", "--algo", algo), ("deploy", "--algo", algo), ("switch", "--algo", algo), ("rollback",))
