@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
-from typing import Callable, Dict, List, Mapping, Optional, TypeVar
+import time
+from typing import Callable, Dict, List, Mapping, Optional
 
 from specctl.host import (
     activate,
@@ -13,49 +13,26 @@ from specctl.host import (
     gpus,
     guard,
     lease,
+    links,
+    machine,
+    models,
     packages,
+    pci,
     ports,
     probe,
     records,
     releases,
     services,
-    weights,
 )
 from specctl.host.states import State
-from specctl.host.wire import Args, Call, OpError
+from specctl.host.together import answers, or_none
+from specctl.host.wire import Args, Call
 
-DEADLINE_S = 30.0
+# Sooner than the operator gives the whole call up, so that what was found by then arrives.
+DEADLINE_S = 20.0
 RECORDS = 20
 PROBES = ".probes"
-
-_T = TypeVar("_T")
-
-
-def _or_none(ask: Callable[[], _T], warnings: List[str]) -> Optional[_T]:
-    """Ask for one fact; a failure becomes a warning and None (this is the fallback that the op promises)."""
-    try:
-        return ask()
-    except OpError as error:
-        warnings.append(error.message)
-    except (OSError, ValueError) as error:
-        warnings.append(str(error))
-    return None
-
-
-def _memory(field: str) -> Optional[int]:
-    for line in (files.read_text("/proc/meminfo") or "").splitlines():
-        key, _, value = line.partition(":")
-        if key == field:
-            return int(value.split()[0]) * 1024
-    return None
-
-
-def _disk_free(path: str) -> int:
-    """Return the free bytes where a folder lies or would lie."""
-    while not os.path.isdir(path):
-        path = os.path.dirname(path)
-    found = os.statvfs(path)
-    return found.f_bavail * found.f_frsize
+SYSTEMD_UNITS = "unit_dir"
 
 
 def _current(folder: str) -> Optional[Dict[str, object]]:
@@ -75,14 +52,18 @@ def _packages(args: Args, found: Dict[str, object]) -> None:
     versions = packages.versions(python, args.texts("packages")) if python else {}
     found["packages"] = {name: package.version for name, package in versions.items() if package}
     found["package_digests"] = {name: package.digest for name, package in versions.items() if package}
+    if python and os.path.isabs(python):
+        runs = os.path.isfile(python) and os.access(python, os.X_OK)
+        found["python"] = {"path": python, "there": os.path.exists(python), "runs": runs}
 
 
-def _weights(args: Args, which: str, found: Dict[str, object], warnings: List[str]) -> None:
+def _model(args: Args, which: str, found: Dict[str, object], warnings: List[str]) -> None:
     path = args.text_or_none(which)
-    measured = weights.measure(path) if path and os.path.isabs(path) else None
-    found[f"{which}_bytes"] = measured.size_bytes if measured else None
-    if measured and measured.missing:
-        warnings.append(f"{path}: {measured.missing} of the files that its index names are missing")
+    about = models.describe(path) if path and os.path.isabs(path) else None
+    found[which] = about
+    found[f"{which}_bytes"] = about.get("size_bytes") if about else None
+    if about and about.get("missing_count"):
+        warnings.append(f"{path}: {about['missing_count']} of the files that its index names are missing")
 
 
 def _port(args: Args, service: services.Service, state: State) -> Dict[str, object]:
@@ -101,67 +82,120 @@ def of_server(args: Args, found: Dict[str, object]) -> None:
     warnings: List[str] = []
     found.update({"name": args.text("name"), "warnings": warnings, "unit": None, "port": None, "port_owner": None})
     folder = args.path("dir")
-    found["current"] = _or_none(lambda: _current(folder), warnings)
-    found["previous"] = _or_none(lambda: _previous(folder), warnings)
-    found["releases"] = _or_none(lambda: releases.ids(folder), warnings)
-    held = _or_none(lambda: lease.status(folder), warnings)
+    found["current"] = or_none(lambda: _current(folder), warnings)
+    found["previous"] = or_none(lambda: _previous(folder), warnings)
+    found["releases"] = or_none(lambda: releases.ids(folder), warnings)
+    held = or_none(lambda: lease.status(folder), warnings)
     found["lease"] = held.as_wire() if held else None
-    found["guard"] = _or_none(lambda: guard.facts(folder), warnings)
-    found["records"] = _or_none(lambda: records.latest(folder, RECORDS), warnings)
-    found["capability"] = _or_none(lambda: probe.known(os.path.join(os.path.dirname(folder), PROBES)), warnings)
-    _or_none(lambda: _packages(args, found), warnings)
-    for which in ("target", "draft"):
-        _or_none(lambda name=which: _weights(args, name, found, warnings), warnings)  # type: ignore[misc]  # bound for each turn
+    found["guard"] = or_none(lambda: guard.facts(folder), warnings)
+    found["records"] = or_none(lambda: records.latest(folder, RECORDS), warnings)
+    found["capability"] = or_none(lambda: probe.known(os.path.join(os.path.dirname(folder), PROBES)), warnings)
+    or_none(lambda: _packages(args, found), warnings)
     _of_service(args, folder, found, warnings)
+    for which in ("target", "draft"):
+        or_none(lambda name=which: _model(args, name, found, warnings), warnings)  # type: ignore[misc]  # bound for each turn
 
 
 def _of_service(args: Args, folder: str, found: Dict[str, object], warnings: List[str]) -> None:
     """Fill in what the service manager knows."""
     found["drift"] = None
-    service = _or_none(lambda: services.of(args), warnings)
+    service = or_none(lambda: services.of(args), warnings)
     if service is None:
         return
-    state = _or_none(service.state, warnings)
+    state = or_none(service.state, warnings)
     if state is None:
         return
     found["unit"] = {**state.as_wire(), **service.details(state)}
-    found.update(_or_none(lambda: _port(args, service, state), warnings) or {})
-    drifted = _or_none(lambda: activate.drift(folder, service, state), warnings)
+    found["own_pids"] = or_none(lambda: service.pids(state), warnings)
+    found.update(or_none(lambda: _port(args, service, state), warnings) or {})
+    drifted = or_none(lambda: activate.drift(folder, service, state), warnings)
     found["drift"] = None if drifted is None else bool(drifted)
     warnings.extend(drifted or [])
 
 
-def _of_host(rows: List[Args], found: Dict[str, object], warnings: List[str]) -> None:
-    found["cpu_count"] = os.cpu_count()
-    found["memory_bytes"] = _or_none(lambda: _memory("MemTotal"), warnings)
-    found["memory_free_bytes"] = _or_none(lambda: _memory("MemAvailable"), warnings)
-    homes = [row.path("dir") for row in rows]
-    found["disk_free_bytes"] = _or_none(lambda: min(_disk_free(home) for home in homes), warnings) if homes else None
-    found["gpus"] = _or_none(gpus.listing, warnings)
+def _places(rows: List[Args]) -> List[str]:
+    """Return the paths whose disks matter: the servers' folders, the unit folder, the models."""
+    found = [row.path("dir") for row in rows]
+    found += [unit for row in rows for unit in [row.part("manager").text_or_none(SYSTEMD_UNITS)] if unit]
+    models_ = [row.text_or_none(which) for row in rows for which in ("target", "draft")]
+    return list(dict.fromkeys([*found, *(path for path in models_ if path and os.path.isabs(path))]))
 
 
-def facts(call: Call) -> Mapping[str, object]:
-    """Return the facts of the host and of each server asked for; what is not found within the time is missing, with a warning."""
-    rows = call.args.parts("servers")
-    host: Dict[str, object] = {}
-    servers: List[Dict[str, object]] = [{} for _ in rows]
-    warnings: List[str] = []
-    works: List[Callable[[], None]] = [lambda: _of_host(rows, host, warnings)]
-    works += [lambda row=row, found=found: of_server(row, found) for row, found in zip(rows, servers)]  # type: ignore[misc]  # bound for each
-    threads = [threading.Thread(target=_guarded, args=(work, warnings), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(call.args.number("timeout_s", DEADLINE_S))
-    if any(thread.is_alive() for thread in threads):
-        warnings.append("some facts did not come in time")
+def _disks(rows: List[Args]) -> Dict[str, object]:
+    homes = [machine.disk(row.path("dir"))["free_bytes"] for row in rows]
+    free = [size for size in homes if isinstance(size, int)]
+    return {"disks": [machine.disk(path) for path in _places(rows)], "disk_free_bytes": min(free) if free else None}
+
+
+def _memory() -> Dict[str, object]:
+    found = machine.memory()
     return {
-        **host,
-        "at_s": clock.boottime_s(),
-        "warnings": list(warnings),
-        "servers": [dict(found) for found in servers],
+        "memory_bytes": found.get("MemTotal"),
+        "memory_free_bytes": found.get("MemAvailable"),
+        "hugepages": machine.hugepages(found),
     }
 
 
-def _guarded(work: Callable[[], None], warnings: List[str]) -> None:
-    _or_none(work, warnings)
+def _gpus() -> Dict[str, object]:
+    found = gpus.look()
+    return {"gpus": found.gpus, "driver_version": found.driver, "gpu_problem": found.problem}
+
+
+def _asks(rows: List[Args]) -> Dict[str, Callable[[], object]]:
+    """Return the questions about the host: those that answer with an object of several facts, and those with one."""
+    return {
+        **SEVERAL,
+        "disks_": lambda: _disks(rows),
+        "cpu_count": os.cpu_count,
+        "cpu_model": machine.cpu_model,
+        "limits": machine.limits,
+        "infiniband": machine.adapters,
+        "time_synchronised": machine.synchronised,
+        "gpu_processes": gpus.applications,
+        "cuda_version": gpus.cuda_version,
+        "topology": links.topology,
+        "nvswitches": links.switches,
+        "fabric": gpus.fabric,
+        "fabric_manager": links.manager,
+        "iommu": pci.iommu,
+        "acs": pci.acs,
+    }
+
+
+SEVERAL: Mapping[str, Callable[[], Mapping[str, object]]] = {
+    "gpus_": _gpus,
+    "memory_": _memory,
+    "versions_": machine.versions,
+}
+
+
+def _flat(found: Mapping[str, object]) -> Dict[str, object]:
+    """Lay the answers of several facts beside those of one; their names end in an underscore."""
+    flat: Dict[str, object] = {}
+    for name, value in found.items():
+        if not name.endswith("_"):
+            flat[name] = value
+        elif isinstance(value, dict):
+            flat.update(value)
+    return flat
+
+
+def facts(call: Call) -> Mapping[str, object]:
+    """Return the facts of the host and of each server asked for; what is not found within the time is missing, with a warning.
+
+    `brief` leaves the host's own facts out, which takes no question to a GPU driver.
+    """
+    rows = call.args.parts("servers")
+    servers: List[Dict[str, object]] = [{} for _ in rows]
+    warnings: List[str] = []
+    asks = {} if call.args.flag("brief") else _asks(rows)
+    for number, (row, found) in enumerate(zip(rows, servers)):
+        asks[f"server {number + 1}_"] = lambda row=row, found=found: of_server(row, found)  # type: ignore[misc]  # bound for each
+    host = answers(asks, time.monotonic() + call.args.number("timeout_s", DEADLINE_S), warnings)
+    return {
+        **_flat(host),
+        "at_s": clock.boottime_s(),
+        "wall_s": clock.wall_s(),
+        "warnings": list(warnings),
+        "servers": [dict(found) for found in servers],
+    }

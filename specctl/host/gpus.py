@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
-from specctl.host import commands
+from specctl.host import commands, procs
 
 TOOL = "nvidia-smi"
 TIMEOUT_S = 10.0
 MEBIBYTE = 1 << 20
+UNKNOWN_FIELD = "is not a valid field"
+BASE = ("index", "uuid", "name", "memory.total", "memory.used")
+MORE = (
+    "driver_version",
+    "persistence_mode",
+    "mig.mode.current",
+    "power.limit",
+    "power.default_limit",
+    "temperature.gpu",
+    "pci.bus_id",
+)
+CUDA = re.compile(r"CUDA Version\s*:\s*([\d.]+)")
+
+
+class Look(NamedTuple):
+    """The GPUs (None: it cannot be told), the driver's version, and what the tool said in place of an answer."""
+
+    gpus: Optional[List[Dict[str, object]]]
+    driver: Optional[str] = None
+    problem: Optional[str] = None
 
 
 def present() -> bool:
@@ -22,10 +44,14 @@ def rows(output: str) -> List[List[str]]:
     return [[field.strip() for field in line.split(",")] for line in output.splitlines() if line.strip()]
 
 
+def _run(*words: str) -> commands.Finished:
+    return commands.run([TOOL, *words], TIMEOUT_S)
+
+
 def _query(arguments: Sequence[str]) -> Optional[List[List[str]]]:
     if not present():
         return None
-    done = commands.run([TOOL, *arguments, "--format=csv,noheader,nounits"], TIMEOUT_S)
+    done = _run(*arguments, "--format=csv,noheader,nounits")
     return rows(done.stdout.decode("utf-8", "replace")) if done.status == 0 else None
 
 
@@ -33,25 +59,91 @@ def _mebibytes(field: str) -> Optional[int]:
     return int(field) * MEBIBYTE if field.isdigit() else None
 
 
+def _number(field: str) -> Optional[float]:
+    try:
+        found = float(field)
+    except ValueError:
+        return None
+    return found if 0 <= found < 1e6 else None
+
+
+def _switch(field: str) -> Optional[bool]:
+    return {"enabled": True, "disabled": False}.get(field.lower())
+
+
 def inventory(found: List[List[str]]) -> List[Dict[str, object]]:
-    """Turn rows of index, uuid, name, memory.total, memory.used into objects."""
-    return [
-        {
-            "index": int(row[0]),
-            "uuid": row[1] or None,
-            "model": row[2] or None,
-            "memory_bytes": _mebibytes(row[3]),
-            "used_bytes": _mebibytes(row[4]),
-        }
-        for row in found
-        if len(row) >= 5 and row[0].isdigit()
-    ]
+    """Turn rows of BASE, or of BASE and MORE, into objects; what the driver does not say is None."""
+    gpus: List[Dict[str, object]] = []
+    for row in found:
+        if len(row) < len(BASE) or not row[0].isdigit():
+            continue
+        more = dict(zip(MORE, row[len(BASE) :]))
+        gpus.append(
+            {
+                "index": int(row[0]),
+                "uuid": row[1] or None,
+                "model": row[2] or None,
+                "memory_bytes": _mebibytes(row[3]),
+                "used_bytes": _mebibytes(row[4]),
+                "persistence": _switch(more.get("persistence_mode", "")),
+                "mig": _switch(more.get("mig.mode.current", "")),
+                "power_limit_w": _number(more.get("power.limit", "")),
+                "power_default_w": _number(more.get("power.default_limit", "")),
+                "temperature_c": _number(more.get("temperature.gpu", "")),
+                "bus_id": more.get("pci.bus_id") or None,
+            }
+        )
+    return gpus
 
 
-def listing() -> Optional[List[Dict[str, object]]]:
-    """Return the GPUs, or None where it cannot be told."""
-    found = _query(["--query-gpu=index,uuid,name,memory.total,memory.used"])
-    return None if found is None else inventory(found)
+def _driver(found: List[List[str]]) -> Optional[str]:
+    versions = [row[len(BASE)] for row in found if len(row) > len(BASE)]
+    return versions[0] if versions and versions[0][:1].isdigit() else None
+
+
+def _words(done: commands.Finished) -> str:
+    """Return what the tool said when it failed, in one line."""
+    if done.status is None:
+        return f"{TOOL} did not answer within {TIMEOUT_S:.0f} s"
+    said = (done.stdout + b"\n" + done.stderr).decode("utf-8", "replace").split("\n")
+    return " ".join(line.strip() for line in said if line.strip())[:300] or f"{TOOL} ended with status {done.status}"
+
+
+def look() -> Look:
+    """Return what the driver says of the GPUs; a driver too old for some fields is asked for the basic ones."""
+    if not present():
+        return Look(None)
+    done = _run(f"--query-gpu={','.join(BASE + MORE)}", "--format=csv,noheader,nounits")
+    if done.status != 0 and UNKNOWN_FIELD in _words(done):
+        done = _run(f"--query-gpu={','.join(BASE)}", "--format=csv,noheader,nounits")
+    if done.status != 0:
+        return Look(None, None, _words(done))
+    found = rows(done.stdout.decode("utf-8", "replace"))
+    return Look(inventory(found), _driver(found))
+
+
+def cuda_version() -> Optional[str]:
+    """Return the newest CUDA that the driver can run; asked for in the way of new drivers, then in that of old ones."""
+    if not present():
+        return None
+    for words in (["--version"], []):
+        found = CUDA.search(_run(*words).stdout.decode("utf-8", "replace"))
+        if found:
+            return found.group(1)
+    return None
+
+
+def fabric() -> Optional[List[Dict[str, object]]]:
+    """Return each GPU's registration with the NVSwitch fabric; None where the driver knows no such field."""
+    found = _query(["--query-gpu=index,fabric.state,fabric.status"])
+    if found is None:
+        return None
+    named = [[row[0], *(_stated(field) for field in row[1:3])] for row in found if len(row) > 2 and row[0].isdigit()]
+    return [{"index": int(str(index)), "state": state, "status": status} for index, state, status in named]
+
+
+def _stated(field: str) -> Optional[str]:
+    return None if field.strip("[]").lower() in ("", "n/a", "not supported", "unknown error") else field
 
 
 def by_process(found: List[List[str]]) -> Dict[int, int]:
@@ -67,3 +159,27 @@ def processes() -> Optional[Dict[int, int]]:
     """Return the bytes of GPU memory by pid, or None where it cannot be told."""
     found = _query(["--query-compute-apps=pid,used_gpu_memory"])
     return None if found is None else by_process(found)
+
+
+def applications() -> Optional[List[Dict[str, object]]]:
+    """Return each process on each GPU, named without its arguments (they may hold secrets); None where it cannot be told."""
+    found = _query(["--query-compute-apps=gpu_uuid,pid,process_name,used_gpu_memory"])
+    if found is None:
+        return None
+    return [
+        {
+            "gpu": row[0],
+            "pid": int(row[1]),
+            "name": _name(int(row[1]), ",".join(row[2:-1])),
+            "used_bytes": _mebibytes(row[-1]),
+        }
+        for row in found
+        if len(row) >= 4 and row[1].isdigit()
+    ]
+
+
+def _name(pid: int, said: str) -> str:
+    """Return a process's own name where it can be seen, else the program that the driver names."""
+    if procs.stat(pid) is not None:
+        return procs.name(pid)
+    return os.path.basename(said.split(" ", 1)[0])[: procs.NAME_LIMIT] or "?"

@@ -13,7 +13,8 @@ from specctl.host.wire import Call
 SYSTEMD_BOOTED = "/run/systemd/system"
 
 
-def _os_release() -> Optional[str]:
+def os_release() -> Optional[str]:
+    """Return the operating system's name and version."""
     for line in (files.read_text("/etc/os-release") or "").splitlines():
         key, _, value = line.partition("=")
         if key == "PRETTY_NAME":
@@ -40,7 +41,7 @@ def hello(call: Call) -> Mapping[str, object]:
         "python": ".".join(str(part) for part in sys.version_info[:3]),
         "uid": os.geteuid(),
         "pid": os.getpid(),
-        "os": _os_release(),
+        "os": os_release(),
         "kernel": os.uname().release,
         "systemd": systemd_version(),
     }

@@ -1,23 +1,25 @@
-"""Measure a model's weights on the host: what its files say, and whether files that its index names are missing."""
+"""Measure a model's weights on the host: what its files say, and which of the files that its index names are missing."""
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from specctl.host import files
 
 SUFFIX = ".safetensors"
+OTHERS = (".bin", ".pt", ".pth", ".gguf")
 INDEX = ".safetensors.index.json"
 INDEX_BYTES = 64 << 20
 
 
 class Weights(NamedTuple):
-    """The size of a model's weights (None: not known) and how many files of its index are missing."""
+    """The size of a model's weights (None: not known), the files of its index that are missing, and how many files there are."""
 
     size_bytes: Optional[int]
-    missing: int
+    missing: Tuple[str, ...]
+    files: int
 
 
 def _index(folder: str, names: List[str]) -> Dict[str, object]:
@@ -42,9 +44,10 @@ def measure(folder: str) -> Optional[Weights]:
     listed = index.get("weight_map")
     expected = {str(name) for name in listed.values()} if isinstance(listed, dict) else set()
     there = [name for name in names if name.endswith(SUFFIX) and os.path.exists(os.path.join(folder, name))]
-    missing = len(expected - set(there))
+    others = [name for name in names if name.endswith(OTHERS)]
+    missing = tuple(sorted(expected - set(there)))
     if there and not missing:
-        return Weights(sum(os.path.getsize(os.path.join(folder, name)) for name in there), 0)
+        return Weights(sum(os.path.getsize(os.path.join(folder, name)) for name in there), (), len(there))
     about = index.get("metadata")
     total = about.get("total_size") if isinstance(about, dict) else None
-    return Weights(total if isinstance(total, int) else None, missing)
+    return Weights(total if isinstance(total, int) else None, missing, len(there) or len(others))

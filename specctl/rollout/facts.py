@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from specctl.algos import ALGOS
+from specctl.rollout import reading
 from specctl.rollout.gate_types import PastLoad, Phase, PhaseSpan
+from specctl.rollout.gpu_facts import Graphics
 from specctl.rollout.guarded import Guard
+from specctl.rollout.machine_facts import Machine
+from specctl.rollout.model_facts import ModelFacts
 from specctl.rollout.observation import Port, UnitState
 from specctl.rollout.record import past_load_rows
 
@@ -27,20 +31,20 @@ class CurrentRelease:
 
 def stored_knobs(manifest: Mapping[str, object], algo: str) -> Mapping[str, int]:
     """Return the knobs that a manifest gives to an algo, in the algo's own order."""
-    found = _mapping(_mapping(manifest.get("knobs")).get(algo))
+    found = reading.mapping(reading.mapping(manifest.get("knobs")).get(algo))
     known = [knob.name for knob in ALGOS[algo].knobs] if algo in ALGOS else []
     names = [*(name for name in known if name in found), *(str(name) for name in found if name not in known)]
-    return {name: value for name in names if (value := _whole(found[name])) is not None}
+    return {name: value for name in names if (value := reading.whole(found[name])) is not None}
 
 
 def stored_units(manifest: Mapping[str, object]) -> Mapping[str, str]:
     """Return the main file of each algo of a manifest."""
-    return {str(algo): str(name) for algo, name in _mapping(manifest.get("units")).items()}
+    return {str(algo): str(name) for algo, name in reading.mapping(manifest.get("units")).items()}
 
 
 def stored_launch(manifest: Mapping[str, object], algo: str) -> Mapping[str, object]:
     """Return argv and environment of an algo as a manifest keeps them."""
-    return _mapping(_mapping(manifest.get("launches")).get(algo))
+    return reading.mapping(reading.mapping(manifest.get("launches")).get(algo))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,8 @@ class ServerFacts:
     """What is known of one server on one host; None: could not be found out.
 
     `drift`: in which ways the host differs from what its current release says. `current_unit`: text of the current main file.
-    `now_s`: the host's monotonic clock when the facts were taken.
+    `now_s`: the host's monotonic clock when the facts were taken. `loaded`: systemd's word (masked, not-found …). `own_pids`:
+    the processes that the service manager counts as this server's.
     """
 
     name: str
@@ -76,6 +81,12 @@ class ServerFacts:
     package_digests: Mapping[str, str] = field(default_factory=dict)
     target_bytes: int | None = None
     draft_bytes: int | None = None
+    target: ModelFacts | None = None
+    draft: ModelFacts | None = None
+    python_path: str | None = None
+    python_runs: bool | None = None
+    loaded: str | None = None
+    own_pids: tuple[int, ...] | None = None
     warnings: tuple[str, ...] = ()
     now_s: float | None = None
 
@@ -83,27 +94,57 @@ class ServerFacts:
     def from_wire(cls, fields: Mapping[str, object], now_s: float | None) -> ServerFacts:
         """Build it from one entry of the host's answer."""
         drifted = fields.get("drift") is True
-        warnings = _texts(fields.get("warnings"))
-        current = _mapping(fields.get("current"))
+        warnings = reading.texts(fields.get("warnings"))
+        current, python = reading.mapping(fields.get("current")), reading.mapping(fields.get("python"))
+        pids = fields.get("own_pids")
         return cls(
-            name=_text(fields.get("name")) or "",
+            name=reading.text(fields.get("name")) or "",
             current=_current(current),
-            current_unit=_text(current.get("text")) or "",
-            releases=_texts(fields.get("releases")),
+            current_unit=reading.text(current.get("text")) or "",
+            releases=reading.texts(fields.get("releases")),
             drift=(warnings or ("the host differs from its current release",)) if drifted else (),
             unit=UnitState.from_wire(fields.get("unit")),
             port=next((port for port in Port if port.value == fields.get("port")), None),
-            port_owner=_text(fields.get("port_owner")),
+            port_owner=reading.text(fields.get("port_owner")),
             lease=_lease(fields.get("lease")),
             guard=Guard.from_wire(fields.get("guard")),
-            records=_rows(fields.get("records")),
-            packages={str(k): str(v) for k, v in _mapping(fields.get("packages")).items()},
-            package_digests={str(k): str(v) for k, v in _mapping(fields.get("package_digests")).items()},
-            target_bytes=_whole(fields.get("target_bytes")),
-            draft_bytes=_whole(fields.get("draft_bytes")),
+            records=reading.rows(fields.get("records")),
+            packages={str(k): str(v) for k, v in reading.mapping(fields.get("packages")).items()},
+            package_digests={str(k): str(v) for k, v in reading.mapping(fields.get("package_digests")).items()},
+            target_bytes=reading.whole(fields.get("target_bytes")),
+            draft_bytes=reading.whole(fields.get("draft_bytes")),
+            target=ModelFacts.from_wire(fields.get("target")),
+            draft=ModelFacts.from_wire(fields.get("draft")),
+            python_path=reading.text(python.get("path")),
+            python_runs=reading.claim(python.get("runs")),
+            loaded=reading.text(reading.mapping(fields.get("unit")).get("loaded")),
+            own_pids=reading.wholes(pids) if isinstance(pids, list) else None,
             warnings=() if drifted else warnings,
             now_s=now_s,
         )
+
+    def as_wire(self) -> dict[str, object]:
+        """Return the JSON object (docs/json.md)."""
+        return {
+            "name": self.name,
+            "release": self.current.id if self.current else None,
+            "algo": self.current.algo if self.current else None,
+            "releases": list(self.releases),
+            "drift": list(self.drift),
+            "active": self.unit.active,
+            "loaded": self.loaded,
+            "port": self.port.value if self.port else None,
+            "port_owner": self.port_owner,
+            "locked_by": self.lease.owner if self.lease else None,
+            "guard": self.guard.as_wire() if self.guard else None,
+            "python": self.python_path,
+            "python_runs": self.python_runs,
+            "packages": dict(self.packages),
+            "package_digests": dict(self.package_digests),
+            "target": self.target.as_wire() if self.target else None,
+            "draft": self.draft.as_wire() if self.draft else None,
+            "warnings": list(self.warnings),
+        }
 
     def past_loads(self, algo: str) -> tuple[PastLoad, ...]:
         """Return this host's past loads of the algo (of any, where there is none), oldest first, with their phases."""
@@ -112,22 +153,22 @@ class ServerFacts:
 
 
 def _current(fields: Mapping[str, object]) -> CurrentRelease | None:
-    release, algo = _text(fields.get("id")), _text(fields.get("algo"))
+    release, algo = reading.text(fields.get("id")), reading.text(fields.get("algo"))
     if release is None or algo is None:
         return None
-    return CurrentRelease(id=release, algo=algo, manifest=_mapping(fields.get("manifest")))
+    return CurrentRelease(id=release, algo=algo, manifest=reading.mapping(fields.get("manifest")))
 
 
 def _lease(value: object) -> Lease | None:
-    fields = _mapping(value)
-    owner = _text(fields.get("owner"))
+    fields = reading.mapping(value)
+    owner = reading.text(fields.get("owner"))
     if owner is None:
         return None
     return Lease(
         owner=owner,
-        reason=_text(fields.get("reason")),
-        age_s=_seconds(fields.get("age_s")),
-        remaining_s=_seconds(fields.get("remaining_s")),
+        reason=reading.text(fields.get("reason")),
+        age_s=reading.number(fields.get("age_s")),
+        remaining_s=reading.number(fields.get("remaining_s")),
     )
 
 
@@ -138,79 +179,41 @@ def _phases(value: object) -> tuple[PhaseSpan, ...]:
         if not isinstance(row, list) or len(row) != 3:
             continue
         phase = next((phase for phase in Phase if phase.value == row[0]), None)
-        began_s = _seconds(row[1])
+        began_s = reading.number(row[1])
         if phase is not None and began_s is not None:
-            spans.append(PhaseSpan(phase=phase, began_s=began_s, took_s=_seconds(row[2])))
+            spans.append(PhaseSpan(phase=phase, began_s=began_s, took_s=reading.number(row[2])))
     return tuple(spans)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
-    """One GPU as the driver names it; memory in bytes."""
-
-    index: int
-    uuid: str | None = None
-    model: str | None = None
-    memory_bytes: int | None = None
-    used_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """What is known of a host; None: could not be found out."""
+    """What is known of a host and of the servers asked about; `warnings` say what could not be found out."""
 
     host: str
-    cpu_count: int | None = None
-    memory_bytes: int | None = None
-    disk_free_bytes: int | None = None
-    gpus: tuple[Gpu, ...] | None = None
+    machine: Machine = field(default_factory=Machine)
+    graphics: Graphics = field(default_factory=Graphics)
     servers: Mapping[str, ServerFacts] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     @classmethod
-    def from_wire(cls, host: str, answer: Mapping[str, object]) -> HostFacts:
-        """Build it from what the session answered."""
-        now_s = _seconds(answer.get("at_s"))
-        servers = [ServerFacts.from_wire(row, now_s) for row in _rows(answer.get("servers"))]
-        gpus = answer.get("gpus")
+    def from_wire(cls, host: str, answer: Mapping[str, object], now_s: float | None = None) -> HostFacts:
+        """Build it from what the session answered; `now_s` is the operator's wall clock when it arrived."""
+        at_s = reading.number(answer.get("at_s"))
+        servers = [ServerFacts.from_wire(row, at_s) for row in reading.rows(answer.get("servers"))]
         return cls(
             host=host,
-            cpu_count=_whole(answer.get("cpu_count")),
-            memory_bytes=_whole(answer.get("memory_bytes")),
-            disk_free_bytes=_whole(answer.get("disk_free_bytes")),
-            gpus=tuple(_gpu(row) for row in _rows(gpus)) if isinstance(gpus, list) else None,
+            machine=Machine.from_wire(answer, now_s),
+            graphics=Graphics.from_wire(answer),
             servers={server.name: server for server in servers},
+            warnings=reading.texts(answer.get("warnings")),
         )
 
-
-def _gpu(row: Mapping[str, object]) -> Gpu:
-    return Gpu(
-        index=_whole(row.get("index")) or 0,
-        uuid=_text(row.get("uuid")),
-        model=_text(row.get("name")),
-        memory_bytes=_whole(row.get("memory_bytes")),
-        used_bytes=_whole(row.get("used_bytes")),
-    )
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _rows(value: object) -> tuple[Mapping[str, object], ...]:
-    return tuple(row for row in value if isinstance(row, Mapping)) if isinstance(value, list) else ()
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, list) else ()
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _seconds(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    def as_wire(self) -> dict[str, object]:
+        """Return the JSON object (docs/json.md)."""
+        return {
+            "host": self.host,
+            "machine": self.machine.as_wire(),
+            "graphics": self.graphics.as_wire(),
+            "servers": [server.as_wire() for server in self.servers.values()],
+            "warnings": list(self.warnings),
+        }

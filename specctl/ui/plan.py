@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -11,17 +11,20 @@ from rich.text import Text
 from specctl.rollout.facts import HostFacts, ServerFacts
 from specctl.rollout.plan import Change, ChangeKind, Plan
 from specctl.rollout.story import clock
+from specctl.ui import checks
 
 SHOWN_CHANGES = 12
 LABEL = 8
+LABEL_STYLES: Mapping[str, str] = {"warn": "warn", "fail": "bad"}
 
 
 def gpus_text(facts: HostFacts) -> str | None:
     """Say which GPUs the host has: 8× NAME; None when not known or there is none."""
-    if not facts.gpus:
+    gpus = facts.graphics.gpus
+    if not gpus:
         return None
-    models = {gpu.model or "GPU" for gpu in facts.gpus}
-    return f"{len(facts.gpus)}× {' + '.join(sorted(models))}"
+    models = {gpu.model or "GPU" for gpu in gpus}
+    return f"{len(gpus)}× {' + '.join(sorted(models))}"
 
 
 def state_text(facts: ServerFacts) -> str:
@@ -81,8 +84,15 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
         ("write", f"release {plan.release}" if plan.writes else f"nothing: release {plan.release} is on the host")
     )
     found.append(("cost", cost_text(plan)))
-    found.extend(("warn", warning) for warning in plan.warnings)
+    if plan.checks is not None:
+        found.extend(checks.plan_rows(plan.checks))
+    found.extend(("warn", warning) for warning in plan.warnings if not _said(plan, warning))
     return found
+
+
+def _said(plan: Plan, warning: str) -> bool:
+    """Claim that a check says the same, such as that of the host's drift."""
+    return plan.checks is not None and any(warning in finding.reason for finding in plan.checks.told())
 
 
 def cost_text(plan: Plan) -> str:
@@ -105,7 +115,7 @@ def view(
         pieces = wrapped(line, width)
         for number, piece in enumerate(pieces):
             shown = label if number == 0 else ""
-            parts.append(Text.assemble((f"  {shown:<{LABEL}}", "warn" if label == "warn" else "quiet"), piece))
+            parts.append(Text.assemble((f"  {shown:<{LABEL}}", LABEL_STYLES.get(label, "quiet")), piece))
     if diff and plan.diff:
         parts.extend([Text(""), diff_view(plan.diff)])
     return Group(*parts, Text(""))

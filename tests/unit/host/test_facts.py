@@ -111,3 +111,50 @@ def test_the_unit_file_is_compared_with_the_release(
             )
         assert unit.read_text() == "[Service]\n"
         assert not unit.is_symlink()
+
+
+def test_a_host_without_gpus_has_its_other_facts(session: HostSession, folder: Path) -> None:
+    """Where there is no driver its facts are null and nothing warns; the machine's own are there."""
+    row = {"name": "k26", "dir": str(folder), "manager": {"kind": "wrong"}, "target": str(folder / "absent")}
+    found = session.call("facts", {"servers": [row]}, timeout_s=20)
+    for name in ("cpu_count", "cpu_model", "kernel", "limits", "iommu", "hugepages", "wall_s"):
+        assert found[name] is not None, name
+    disks = found["disks"]
+    assert isinstance(disks, list)
+    assert [disk["path"] for disk in disks] == [str(folder), str(folder / "absent")]
+    servers = found["servers"]
+    assert isinstance(servers, list)
+    assert servers[0]["target"] == {"path": str(folder / "absent"), "there": False}
+
+
+def test_brief_facts_leave_the_host_out(session: HostSession, folder: Path) -> None:
+    """A command that checks nothing asks no GPU driver."""
+    row = {"name": "k26", "dir": str(folder), "manager": {"kind": "wrong"}}
+    found = session.call("facts", {"servers": [row], "brief": True}, timeout_s=20)
+    assert set(found) == {"at_s", "wall_s", "warnings", "servers"}
+    servers = found["servers"]
+    assert isinstance(servers, list)
+    assert servers[0]["releases"] == []
+
+
+def test_an_interpreter_is_looked_at_not_started(server: Server, tmp_path: Path) -> None:
+    """What is there but may not be run is told from what may."""
+    (tmp_path / "python").write_text("")
+    assert _facts(server)["python"] == {"path": sys.executable, "there": True, "runs": True}
+    assert _facts(server, python=str(tmp_path / "python"))["python"] == {
+        "path": str(tmp_path / "python"),
+        "there": True,
+        "runs": False,
+    }
+    assert _facts(server, python="/gone/python")["python"] == {"path": "/gone/python", "there": False, "runs": False}
+
+
+def test_the_servers_own_processes_are_named(server: Server) -> None:
+    """What the service manager counts as the server's is what preflight does not call foreign."""
+    server.deploy("1", "dflash")
+    until(lambda: server.call("unit.state")["port"] == "own", "the engine owns its port")
+    found = _facts(server)
+    unit, own = found["unit"], found["own_pids"]
+    assert isinstance(unit, dict)
+    assert isinstance(own, list)
+    assert unit["main_pid"] in own

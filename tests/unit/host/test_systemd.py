@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specctl.host import gpus, systemd
+from specctl.host import systemd
 from specctl.host.states import State
 from specctl.host.wire import Args, OpError
 
@@ -68,13 +68,3 @@ def test_only_names_of_services(unit: str) -> None:
     """A unit's name cannot lead out of the unit folder."""
     with pytest.raises(OpError):
         systemd.Systemd(Args({"unit": unit}))
-
-
-def test_gpu_rows() -> None:
-    """The driver's csv becomes bytes; what it cannot say ("[N/A]") is None."""
-    rows = gpus.rows("0, GPU-1, NVIDIA H200, 143771, 17\n1, GPU-2, NVIDIA H200, [N/A], [N/A]\nno devices\n")
-    assert gpus.inventory(rows) == [
-        {"index": 0, "uuid": "GPU-1", "model": "NVIDIA H200", "memory_bytes": 143771 << 20, "used_bytes": 17 << 20},
-        {"index": 1, "uuid": "GPU-2", "model": "NVIDIA H200", "memory_bytes": None, "used_bytes": None},
-    ]
-    assert gpus.by_process(gpus.rows("41, 100\n41, 50\n42, [N/A]\n")) == {41: 150 << 20, 42: 0}
