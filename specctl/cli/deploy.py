@@ -32,6 +32,15 @@ LOSSLESS = Annotated[
     bool, typer.Option("--prove-lossless", help="Also compare greedy output with that of algo none (one more load).")
 ]
 
+SKIP = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--skip-check",
+        help="Pass over a check that fails; the reason is kept in the record (repeatable).",
+        metavar="ID[=REASON]",
+    ),
+]
+
 
 def mount(app: typer.Typer) -> None:
     """Add the commands to the app."""
@@ -55,6 +64,7 @@ def deploy(
     no_gate: NO_GATE = False,
     prove_lossless: LOSSLESS = False,
     reason: REASON = None,
+    skip_check: SKIP = None,
     templates: TEMPLATES = None,
     as_json: options.JSON = False,
 ) -> int:
@@ -63,6 +73,7 @@ def deploy(
     from specctl.ops import inventory as fleets
     from specctl.ops.act import Care
     from specctl.ops.deploy import Request
+    from specctl.ops.preflight import skips
     from specctl.rollout.record import Act
 
     overrides = fleets.Overrides(algo=algo, knobs=options.knobs(knob))
@@ -75,6 +86,7 @@ def deploy(
         steal=steal_lock,
         care=Care(gated=not no_gate, lossless=prove_lossless),
         reason=reason,
+        skipped=skips(skip_check, reason),
     )
     manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json, diff=diff, templates=tuple(templates or ()))
     return acting.run(selected, request, manner)
@@ -91,16 +103,26 @@ def switch(
     canary: CANARY = False,
     steal_lock: STEAL = False,
     reason: REASON = None,
+    skip_check: SKIP = None,
     as_json: options.JSON = False,
 ) -> int:
     """Change the algo of a deployed release; nothing else of the inventory is touched."""
     from specctl.cli import acting
     from specctl.ops.deploy import Request
+    from specctl.ops.preflight import skips
     from specctl.ops.stored import prepare_switch
     from specctl.rollout.record import Act
 
     selected = chosen.pairs()
-    request = Request(act=Act.SWITCH, algo=algo, force=force, canary=canary, steal=steal_lock, reason=reason)
+    request = Request(
+        act=Act.SWITCH,
+        algo=algo,
+        force=force,
+        canary=canary,
+        steal=steal_lock,
+        reason=reason,
+        skipped=skips(skip_check, reason),
+    )
     manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json, diff=diff)
     return acting.run(selected, request, manner, prepare_switch)
 
@@ -117,16 +139,18 @@ def rollback(
     diff: DIFF = False,
     steal_lock: STEAL = False,
     reason: REASON = None,
+    skip_check: SKIP = None,
     as_json: options.JSON = False,
 ) -> int:
     """Go back to what served before, or to a release that is named."""
     from specctl.cli import acting
     from specctl.ops.deploy import Request
+    from specctl.ops.preflight import skips
     from specctl.ops.stored import RollBackTo
     from specctl.rollout.record import Act
 
     selected = chosen.pairs()
-    request = Request(act=Act.ROLLBACK, algo=algo, steal=steal_lock, reason=reason)
+    request = Request(act=Act.ROLLBACK, algo=algo, steal=steal_lock, reason=reason, skipped=skips(skip_check, reason))
     manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json, diff=diff)
     return acting.run(selected, request, manner, RollBackTo(release))
 
@@ -139,15 +163,19 @@ def restart(
     canary: CANARY = False,
     steal_lock: STEAL = False,
     reason: REASON = None,
+    skip_check: SKIP = None,
     as_json: options.JSON = False,
 ) -> int:
     """Drain, stop and start what is deployed, and gate it again."""
     from specctl.cli import acting
     from specctl.ops.deploy import Request
+    from specctl.ops.preflight import skips
     from specctl.ops.stored import prepare_restart
     from specctl.rollout.record import Act
 
     selected = chosen.pairs()
-    request = Request(act=Act.RESTART, canary=canary, steal=steal_lock, reason=reason)
+    request = Request(
+        act=Act.RESTART, canary=canary, steal=steal_lock, reason=reason, skipped=skips(skip_check, reason)
+    )
     manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json)
     return acting.run(selected, request, manner, prepare_restart)

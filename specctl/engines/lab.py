@@ -21,4 +21,4 @@ except Exception as error:
 print(json.dumps(answer))
 """
 
-ENGINE = Engine(name="lab", summary="the lab engine of specctl", probe=PROBE, log=GRAMMAR)
+ENGINE = Engine(name="lab", summary="the lab engine of specctl", probe=PROBE, log=GRAMMAR, needs_gpu=False)

@@ -107,9 +107,11 @@ class Engine:
 
     `probe` is a Python program for the engine's own interpreter: it reads algorithm names from argv and prints one JSON object
     {"version": …, "knows": {name: true|false}, "error": …}; it must touch no GPU. `log` is how it writes its start-up log.
+    `needs_gpu` false: it runs on the processor alone, and GPUs on the host are not its affair.
     """
 
     name: str
     summary: str
     probe: str
     log: LogGrammar
+    needs_gpu: bool = True

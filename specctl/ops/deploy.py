@@ -19,7 +19,8 @@ from specctl.ops import guard
 from specctl.ops.act import Care
 from specctl.ops.contact import Contact, contacts, in_parallel, operator
 from specctl.ops.lease import leased
-from specctl.ops.prepare import Prepared, gather, prepare, read_release
+from specctl.ops.preflight import gather
+from specctl.ops.prepare import Prepared, checked, prepare, read_release, refused
 from specctl.ops.reporter import Reporter
 from specctl.ops.turn import Aim, Turn
 from specctl.rollout.facts import ServerFacts, stored_knobs
@@ -41,6 +42,7 @@ class Request:
     steal: bool = False
     care: Care = field(default_factory=Care)
     reason: str | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,12 +56,12 @@ class Rollout:
 
     @property
     def plans(self) -> tuple[Prepared, ...]:
-        """Return the servers on which there is something to do."""
-        return tuple(one for one in self.prepared if one.plan.nothing is None)
+        """Return the servers on which there is something to do, and whose checks let it be done."""
+        return tuple(one for one in self.prepared if one.plan.nothing is None and refused(one) is None)
 
     def carry_out(self, reporter: Reporter) -> tuple[Outcome, ...]:
         """Act on every planned server; returns an outcome for each selected one, in the order of selection."""
-        idle = self.idle()
+        idle = (*self.refused(), *self.idle())
         todo = list(self.plans)
         done: list[Outcome] = []
         if self.request.canary and len(todo) > 1:
@@ -72,6 +74,11 @@ class Rollout:
         in_parallel(lambda item: done.append(self._one(item, reporter)), todo)
         return (*self.failed, *idle, *done)
 
+    def refused(self) -> tuple[Outcome, ...]:
+        """Return the outcomes of the servers that a failed check keeps from being touched."""
+        errors = [(p.plan, refused(p)) for p in self.prepared]
+        return tuple(Outcome(host=p.host, server=p.server, plan=p, error=error) for p, error in errors if error)
+
     def idle(self) -> tuple[Outcome, ...]:
         """Return the outcomes of the servers on which nothing is to be done."""
         return tuple(
@@ -82,7 +89,8 @@ class Rollout:
 
     def planned(self) -> tuple[Outcome, ...]:
         """Return the outcome of a dry run."""
-        return (*self.failed, *(Outcome(host=p.plan.host, server=p.plan.server, plan=p.plan) for p in self.prepared))
+        plans = [(p.plan, refused(p)) for p in self.prepared]
+        return (*self.failed, *(Outcome(host=p.host, server=p.server, plan=p, error=error) for p, error in plans))
 
     def _one(self, item: Prepared, reporter: Reporter) -> Outcome:
         base = Outcome(host=item.plan.host, server=item.plan.server, plan=item.plan)
@@ -162,7 +170,8 @@ def carry_out(item: Prepared, request: Request, reporter: Reporter, interrupted:
             act=request.act,
             back=way_back(contact, server, item.facts),
         )
-        record = replace(blank_record(contact, server, request.act), previous=plan.running)
+        skipped = plan.checks.skipped if plan.checks else {}
+        record = replace(blank_record(contact, server, request.act), previous=plan.running, skipped_checks=skipped)
         aim = aim_of(item)
         ended = settle(turn, aim, acts.perform(turn, aim, record, request.care))
         if ended.error is None:
@@ -172,7 +181,7 @@ def carry_out(item: Prepared, request: Request, reporter: Reporter, interrupted:
 
 def unchanged(item: Prepared) -> None:
     """Check, under the lease, that the host is still as it was when the plan was made; raise RemoteCommandError else."""
-    now = gather(item.contact, (item.server,)).servers[item.server.name]
+    now = gather(item.contact, (item.server,), brief=True).servers[item.server.name]
     before = item.facts
     if (now.current, now.releases, _goal(now)) != (before.current, before.releases, _goal(before)):
         raise RemoteCommandError(
@@ -229,9 +238,8 @@ def rollout(
             try:
                 if isinstance(found, SpecctlError):
                     raise found
-                prepared[host.name, server.name] = make_ready(
-                    found, server, request.algo or server.algo, templates=templates, force=request.force
-                )
+                ready = make_ready(found, server, request.algo or server.algo, templates=templates, force=request.force)
+                prepared[host.name, server.name] = checked(ready, request.skipped)
             except SpecctlError as error:
                 error.host = error.host or host.name
                 failed.append(Outcome(host=host.name, server=server.name, error=error))

@@ -96,7 +96,7 @@ def run(
 
 
 def _on_server(contact: Contact, server: Server, act: Act, work: Work, reporter: Reporter, *, steal: bool) -> Outcome:
-    facts = reach(contact, server).servers[server.name]
+    facts = reach(contact, server, brief=True).servers[server.name]
     current_of(contact, facts)
     with leased(contact, server, act.value, steal=steal) as token:
         turn = Turn(

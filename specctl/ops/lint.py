@@ -13,6 +13,7 @@ from specctl.fleet.suggest import listed, nearest
 from specctl.lint import flags, run
 from specctl.lint.subject import Subject
 from specctl.rollout import launch as launches
+from specctl.rollout.preflight.catalogue import IDS as CHECKS
 
 if TYPE_CHECKING:
     from specctl.fleet.types import Host, Server
@@ -58,7 +59,7 @@ def lint_server(host: Host, server: Server, *, elsewhere: Iterable[str] = ()) ->
 
 def lint(selected: Sequence[tuple[Host, Server]], *, whole: bool) -> tuple[Finding, ...]:
     """Lint every selected server, in order; `whole` says that these are all of the inventory (it judges shared waivers)."""
-    reports = [(host, server, lint_server(host, server)) for host, server in selected]
+    reports = [(host, server, lint_server(host, server, elsewhere=CHECKS)) for host, server in selected]
     notes = run.unused(reports, whole=whole)
     found: list[Finding] = []
     for host, server, findings in reports:

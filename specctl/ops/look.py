@@ -32,7 +32,7 @@ def status(selected: Sequence[Pair]) -> tuple[Row, ...]:
     """Return a row for every selected server; a host that cannot be reached is a row with its reason."""
 
     def one(contact: Contact, server: Server) -> Row:
-        facts = reach(contact, server).servers[server.name]
+        facts = reach(contact, server, brief=True).servers[server.name]
         return row(contact.host.name, facts, _answers(contact, server, facts))
 
     rows = []
@@ -60,7 +60,7 @@ def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, s
     """Run the gate, smoke and proof on what is running; changes nothing."""
 
     def one(contact: Contact, server: Server) -> GateEnd:
-        facts = reach(contact, server).servers[server.name]
+        facts = reach(contact, server, brief=True).servers[server.name]
         current = current_of(contact, facts)
         if facts.unit.active != "active":
             raise NoHealthyReleaseError(
@@ -101,7 +101,7 @@ def logs(
     host, server = pair
 
     def one(contact: Contact, _server: Server) -> None:
-        reach(contact, server)
+        reach(contact, server, brief=True)
 
         def take(event: Mapping[str, object]) -> None:
             found = event.get("lines")

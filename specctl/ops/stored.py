@@ -9,7 +9,9 @@ from specctl.adapters.templates import Templates
 from specctl.errors import RemoteCommandError, SpecctlError, UnsupportedError, UsageError
 from specctl.fleet.types import Server
 from specctl.ops.contact import Contact
-from specctl.ops.prepare import Prepared, gather, port_free, read_release, secrets_of
+from specctl.ops.preflight import gather
+from specctl.ops.prepare import Prepared, read_release, secrets_of
+from specctl.rollout import launch as launches
 from specctl.rollout.facts import CurrentRelease, HostFacts, ServerFacts, stored_knobs, stored_launch, stored_units
 from specctl.rollout.plan import Wish, make
 from specctl.rollout.record import Result
@@ -52,25 +54,35 @@ def prepare_stored(
             hint=f"specctl deploy --host {contact.host.name} --algo {algo}",
             host=contact.host.name,
         )
-    port_free(contact, server, facts)
+    launch, knobs = stored_launch(manifest, algo), stored_knobs(manifest, algo)
     wish = Wish(
         host=contact.host.name,
         server=server.name,
         algo=algo,
         release=release,
-        launch=stored_launch(manifest, algo),
-        knobs=stored_knobs(manifest, algo),
+        launch=launch,
+        knobs=knobs,
         unit_name=units[algo],
         unit_text=texts.get(units[algo], ""),
     )
     plan = make(wish, facts, files=(), writes=False, force=force)
-    return Prepared(contact=contact, server=server, facts=facts, host_facts=host_facts, plan=plan)
+    return Prepared(
+        contact=contact,
+        server=server,
+        facts=facts,
+        host_facts=host_facts,
+        plan=plan,
+        launch=launches.stored(contact.host, server, algo, launch, knobs),
+    )
 
 
-def reach(contact: Contact, server: Server) -> HostFacts:
-    """Gather a server's facts and learn its secrets, as far as they can be read here, so that they are blotted out."""
+def reach(contact: Contact, server: Server, *, brief: bool = False) -> HostFacts:
+    """Gather a server's facts and learn its secrets, as far as they can be read here, so that they are blotted out.
+
+    `brief` leaves the host's own facts out, for commands that check nothing.
+    """
     contact.redactor = Redactor(tuple(_known_secrets(server).values()))
-    return gather(contact, (server,))
+    return gather(contact, (server,), brief=brief)
 
 
 def _known_secrets(server: Server) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from specctl.engines.types import AlgoProfile, Argument, Credential, Engine
 from specctl.errors import UnsupportedError
 from specctl.fleet.types import Host, Server
 from specctl.plugins import discover
+from specctl.rollout import reading
 
 
 @functools.cache
@@ -56,6 +57,22 @@ def algo_profile(server: Server, algo: str) -> AlgoProfile:
             hint=f"it has {known}; give server {server.name} an engine profile that has {algo} (docs/adding-an-engine-profile.md)",
         )
     return found
+
+
+def stored(host: Host, server: Server, algo: str, kept: Mapping[str, object], knobs: Mapping[str, int]) -> Launch:
+    """Return a launch as a release's manifest keeps it; a secret file's place is known by its name."""
+    credential = Credential(name=command.CONFIG_FILE)
+    words = [credential if word == f"<{credential.name}>" else word for word in reading.texts(kept.get("argv"))]
+    keyed = {key: name for name, key in command.CONFIG_SECRETS.items() if name in server.secrets}
+    return Launch(
+        host=host.name,
+        server=server.name,
+        algo=algo,
+        argv=tuple(words),
+        env={str(name): str(value) for name, value in reading.mapping(kept.get("env")).items()},
+        knobs=knobs,
+        config_secrets=keyed if credential in words else {},
+    )
 
 
 def build(host: Host, server: Server, algo: str) -> Launch:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from specctl.rollout.facts import ServerFacts, stored_launch
+from specctl.rollout.preflight.types import Report
 from specctl.rollout.release import Release, differing, next_id
 
 
@@ -36,7 +37,8 @@ class Plan:
     """What would be done to one server.
 
     `nothing` says why there is nothing to do; else `release` is the id that would serve, new where `writes` is true. `diff` is
-    a unified diff of the main files (no secret is in them). `predicted_s` is the median of `past_loads_s`.
+    a unified diff of the main files (no secret is in them). `predicted_s` is the median of `past_loads_s`. `checks` None: nothing
+    is to be done, so nothing was checked.
     """
 
     host: str
@@ -55,6 +57,7 @@ class Plan:
     predicted_s: float | None = None
     warnings: tuple[str, ...] = ()
     knobs: Mapping[str, int] = field(default_factory=dict)
+    checks: Report | None = None
 
     def as_wire(self) -> dict[str, object]:
         """Return the JSON object of the plan (docs/json.md)."""
@@ -77,6 +80,7 @@ class Plan:
             "predicted_s": self.predicted_s,
             "warnings": list(self.warnings),
             "knobs": dict(self.knobs),
+            "checks": self.checks.as_wire() if self.checks else None,
         }
 
 

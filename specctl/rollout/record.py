@@ -36,7 +36,8 @@ class Record:
     """One line of records.jsonl; durations in seconds; None: not known or not reached.
 
     `release` and `algo` are what was asked for, `previous` what ran before, `serving` what runs after the act; `invocation` is
-    the service manager's id of the start that was asked for, also of one that failed.
+    the service manager's id of the start that was asked for, also of one that failed; `skipped_checks` are the checks that failed
+    and were passed over, id to reason.
     """
 
     act: Act
@@ -60,6 +61,7 @@ class Record:
     digests: Mapping[str, str] = field(default_factory=dict)
     invocation: str | None = None
     specctl: str | None = None
+    skipped_checks: Mapping[str, str] = field(default_factory=dict)
 
     def as_wire(self) -> dict[str, object]:
         """Return the JSON object of the record (docs/json.md)."""
@@ -85,6 +87,7 @@ class Record:
             "digests": dict(self.digests),
             "invocation": self.invocation,
             "specctl": self.specctl,
+            "skipped_checks": dict(self.skipped_checks),
         }
 
 
