@@ -159,10 +159,12 @@ def _watching(state: GuardState, look: Look) -> Decision:
 
 
 def _back(state: GuardState, look: Look, reason: str) -> Decision:
-    """Restore, unless what was there before still runs untouched."""
+    """Restore, unless what was there before still runs untouched; stop where nothing was."""
+    if state.back is None:
+        return Stop(reason)
     if look.runs_back and look.invocation is not None and look.invocation == state.before and not state.rebooted:
         return Finish(UNTOUCHED, f"{reason}; nothing had been changed")
-    return Stop(reason) if state.back is None else Restore(reason)
+    return Restore(reason)
 
 
 def _restoring(state: GuardState) -> Decision:

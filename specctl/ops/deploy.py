@@ -24,6 +24,7 @@ from specctl.ops.prepare import Prepared, checked, prepare, read_release, refuse
 from specctl.ops.reporter import Reporter
 from specctl.ops.turn import Aim, Turn
 from specctl.rollout.facts import ServerFacts, stored_knobs
+from specctl.rollout.guarded import NO_GUARD
 from specctl.rollout.outcome import Outcome
 from specctl.rollout.record import Act, Record, Result
 
@@ -216,6 +217,13 @@ def previous_of(facts: ServerFacts) -> Aim | None:
     return Aim(release=facts.current.id, algo=facts.current.algo, knobs=facts.current.knobs())
 
 
+def unguarded(item: Prepared) -> Prepared:
+    """Let the plan say so where the host cannot take the act back by itself."""
+    if item.plan.nothing is not None or guard.guards(item.contact.host):
+        return item
+    return replace(item, plan=replace(item.plan, warnings=(*item.plan.warnings, NO_GUARD)))
+
+
 @contextmanager
 def rollout(
     selected: Sequence[tuple[Host, Server]],
@@ -239,7 +247,7 @@ def rollout(
                 if isinstance(found, SpecctlError):
                     raise found
                 ready = make_ready(found, server, request.algo or server.algo, templates=templates, force=request.force)
-                prepared[host.name, server.name] = checked(ready, request.skipped)
+                prepared[host.name, server.name] = unguarded(checked(ready, request.skipped))
             except SpecctlError as error:
                 error.host = error.host or host.name
                 failed.append(Outcome(host=host.name, server=server.name, error=error))

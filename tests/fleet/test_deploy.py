@@ -145,25 +145,6 @@ def test_health_passes_what_is_proven(site: Site) -> None:
     assert site.unit("gpu1", "InvocationID") == before
 
 
-def test_cli_killed_during_the_load_leaves_a_way_on(site: Site) -> None:
-    """After kill -9 the engine goes on loading, the lease runs out by itself, and the next deploy finds the way."""
-    site.describe({"options": {"load-seconds": 6}})
-    process = site.start("deploy", "--host", "gpu1", "--algo", "dflash", "--yes")
-    wait_for_line(process, "weights")
-    process.send_signal(signal.SIGKILL)
-    process.wait(timeout=10)
-    held = site.run("deploy", "--host", "gpu1", "--algo", "ddtree", "--yes")
-    assert held.returncode in (0, 5), held.stderr
-    until(lambda: site.row("gpu1")["state"] == "ready", what="the engine that was loading serves", within_s=40.0)
-    until(
-        lambda: "free" in site.run("lock", "status", "--host", "gpu1").stdout,
-        what="the dead owner's lease ends",
-        within_s=60.0,
-    )
-    deployed(site, "ddtree")
-    assert site.row("gpu1")["algo"] == "ddtree"
-
-
 def test_interrupt_takes_the_deploy_back(site: Site) -> None:
     """Ctrl-C during a load restores what served before and says so: exit 6."""
     deployed(site, "none")
@@ -315,19 +296,3 @@ def test_death_is_told_within_a_second(site: Site) -> None:
     assert done.returncode == 8
     assert time.monotonic() - begin < 20.0
     assert site.host("gpu1").console(["systemctl", "is-active", UNIT]).stdout.strip() == "inactive"
-
-
-def test_connection_lost_in_the_load_is_told_as_such(site: Site) -> None:
-    """A host that is cut off during its load is reported as lost, never as failed or healthy: exit 3."""
-    site.describe({"options": {"load-seconds": 8}})
-    process = site.start("deploy", "--host", "gpu1", "--algo", "dflash", "--yes")
-    wait_for_line(process, "weights")
-    site.host("gpu1").cut()
-    try:
-        process.wait(timeout=60)
-    finally:
-        site.host("gpu1").mend()
-    assert process.returncode == 3
-    copy = (site.fleet.home / ".local/state/specctl/records.jsonl").read_text().splitlines()[-1]
-    assert json.loads(copy)["result"] == "connection lost"
-    until(lambda: site.row("gpu1")["state"] == "ready", what="the engine that was loading serves", within_s=40.0)

@@ -164,6 +164,9 @@ def test_what_nobody_confirms_is_taken_back(deployed: Deployed) -> None:
     )
     assert record["cause"] == "ann@desk was gone; it was ready, but nobody confirmed it within 3 s"
     assert isinstance(record["load_s"], float)
+    diary = deployed.machine.output(["journalctl", "-q", "-o", "cat", "-u", f"{GUARD}.service"])
+    assert f"taking it back: {record['cause']}" in diary
+    assert "Started" not in diary
 
 
 def test_a_first_deploy_is_stopped(deployed: Deployed) -> None:

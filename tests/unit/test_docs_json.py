@@ -23,8 +23,10 @@ from specctl.fleet.types import Hardware, Limits, Model, Origin, UnitSettings
 from specctl.host.lease import Lease
 from specctl.ops import lease as leases
 from specctl.ops.deploy import Request, Rollout
+from specctl.rollout.guarded import Guard
 from specctl.rollout.outcome import Outcome
 from specctl.rollout.plan import Change, ChangeKind, Plan
+from specctl.rollout.preflight.types import Report
 from specctl.rollout.record import Act, Record, Result
 from specctl.rollout.status import EngineAnswers, Row
 from specctl.ui.theme import console
@@ -39,6 +41,7 @@ FULL_PLAN = replace(
     running=("1", "none"),
     nothing="why",
     predicted_s=1.0,
+    checks=Report(),
     changes=(
         Change(kind=ChangeKind.FLAG, name="--x", before="1", after=None),
         Change(kind=ChangeKind.ENV, name="X", before=None, after="2"),
@@ -56,10 +59,14 @@ OUTCOME = Outcome(host="gpu1")
 FULL_OUTCOME = Outcome(
     host="gpu1", server="chat", error=UsageError("what"), record=RECORD, plan=PLAN, skipped="the canary failed"
 )
+GUARD = Guard(phase="gating")
+FULL_GUARD = Guard(
+    phase="watching", act="deploy", who="ops@here", aim=("2", "none"), back=PAIR, hard_left_s=9.0, reason="why"
+)
 ROW = Row(host="gpu1", server="chat", state="ready")
 FULL_ROW = replace(
     ROW, algo="none", release="1", proven=True, note="note", last_act="deploy", last_at="2026-11-29T14:02:11+00:00",
-    engine=EngineAnswers(ready=200, running=1, waiting=0, tokens_per_s=1.0, accept_length=2.0, age_s=0.1),
+    engine=EngineAnswers(ready=200, running=1, waiting=0, tokens_per_s=1.0, accept_length=2.0, age_s=0.1), guard=GUARD,
 )  # fmt: skip
 ERROR = SpecctlError("what")
 FULL_ERROR = SpecctlError("what", hint="do", host="gpu1")
@@ -117,6 +124,7 @@ def pairs() -> Iterator[tuple[str, Mapping[str, object], Mapping[str, object]]]:
     yield "Outcome", OUTCOME.as_wire(), FULL_OUTCOME.as_wire()
     yield "Record", RECORD.as_wire(), FULL_RECORD.as_wire()
     yield "Status", ROW.as_wire(), FULL_ROW.as_wire()
+    yield "Guard", GUARD.as_wire(), FULL_GUARD.as_wire()
     yield "Lease", MANUAL.as_wire(), TIMED.as_wire()
     yield "Hardware", part(wire.host_values(FULL_HOST), "hardware"), _full_hardware()
     yield "Connect", part(wire.host_values(BARE_HOST), "connect"), part(wire.host_values(FULL_HOST), "connect")
