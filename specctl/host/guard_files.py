@@ -26,6 +26,7 @@ SERVICE = """\
 [Unit]
 Description=specctl guard of server {server}: takes back a deploy that nobody confirms
 RequiresMountsFor={folder}
+After=network-online.target
 StartLimitIntervalSec=0
 
 [Service]

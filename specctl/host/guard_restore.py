@@ -16,6 +16,8 @@ from specctl.host.states import State
 from specctl.host.wire import LOCK_HELD, Args, Call, OpError
 
 LEASE_S = 45.0
+# A host that has only just booted may still be waiting for its network.
+START_S = 300.0
 NOTICE = "<5>"  # systemd's prefix of a line's priority
 
 
@@ -92,7 +94,7 @@ def _put_back(folder: str, state: GuardState) -> State:
             files.remove(os.path.join(folder, activate.NOTE))
         return unit
     _call(folder, state, "unit.stop", {"timeout_s": state.stop_s})
-    _call(folder, state, "unit.start")
+    _call(folder, state, "unit.start", {"timeout_s": START_S})
     return service.state()
 
 
