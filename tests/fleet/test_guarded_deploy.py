@@ -79,6 +79,7 @@ def test_cli_killed_in_a_first_deploy(site: Site) -> None:
     process = loading(site)
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=10)
+    site.run("lock", "release", "--host", "gpu1")
     record = taken_back(site)
     assert (record["result"], record["serving"]) == ("stopped: no healthy release", None)
     assert site.unit("gpu1", "ActiveState", "LoadState") == {"ActiveState": "inactive", "LoadState": "not-found"}
