@@ -69,8 +69,8 @@ def environ() -> dict[str, str]:
     }
 
 
-def inventory(*, engine: str = "real", target: str | None = None) -> dict[str, object]:
-    """Return an inventory of one server on one host, with that engine profile and target."""
+def inventory(*, engine: str = "real", target: str | None = None, **limits: str) -> dict[str, object]:
+    """Return an inventory of one server on one host, with that engine profile and target, and these limits over the usual."""
     models = environment.models()
     server = {
         "engine": engine,
@@ -82,7 +82,7 @@ def inventory(*, engine: str = "real", target: str | None = None) -> dict[str, o
         "knobs": {"dflash": {"block_size": BLOCK}} | (TREE if engine == TREE_PROFILE else {}),
         "options": dict(OPTIONS),
         "env": environ(),
-        "limits": LIMITS,
+        "limits": LIMITS | limits,
         "unit": {"memory_max": MEMORY_MAX},
         "secrets": {"api_key": "env:SITE_KEY", "admin_api_key": "env:SITE_ADMIN_KEY"},
     }

@@ -55,7 +55,11 @@ def test_plain_deploy_is_gated_and_proven(site: Site) -> None:
     phases = first["phases"]
     assert isinstance(phases, list)
     names = [name for name, *_ in phases]
-    assert names[-3:] == ["kv_pool", "warmup", "ready"]
+    assert names[0] == "start"
+    assert names[-2:] == [
+        "warmup",
+        "ready",
+    ]  # the port may tell of the warm-up before the journal brings the KV pool's line
     assert "weights" in names
     unit = site.unit(HOST, "ActiveState", "UnitFileState", "NRestarts", "MemoryMax")
     assert unit == {"ActiveState": "active", "UnitFileState": "enabled", "NRestarts": "0", "MemoryMax": str(6 << 30)}
@@ -160,17 +164,21 @@ def test_rollback_returns_to_the_plain_server(site: Site) -> None:
 
 
 def test_absent_weights_are_named_and_rolled_back(site: Site) -> None:
-    """A release whose weights are missing fails with the cause by name, and the release before serves again: exit 6."""
+    """Weights that are missing are refused before the start; waved through, the start names them and is taken back: exit 6."""
     serve(site, "none")
+    before = site.unit(HOST, "InvocationID")
     where = "/srv/no-weights"
     for file in (environment.models() / "target").iterdir():
         if file.suffix != ".safetensors":
             site.host(HOST).put(f"{where}/{file.name}", file.read_bytes())
     site.write(inventory(target=where))
 
-    done = act(site, "deploy", "--algo", "none")
+    refused = act(site, "deploy", "--algo", "none")
+    after = site.unit(HOST, "InvocationID")
+    done = act(site, "deploy", "--algo", "none", "--skip-check", "P014=the engine is to say it")
 
     site.write(inventory())
+    assert (refused.returncode, "P014" in refused.stderr, after) == (2, True, before), refused.stderr
     assert done.returncode == 6, done.stderr
     assert f"F014 no weights in {where}" in done.stderr
     row = site.row(HOST)
@@ -204,4 +212,19 @@ def test_stop_waits_for_the_engines_own_end(site: Site) -> None:
     assert time.monotonic() - began < 30.0
     assert "killed" not in done.stderr
     assert site.unit(HOST, "ActiveState", "Result") == {"ActiveState": "inactive", "Result": "success"}
+    assert site.row(HOST)["state"] == "stopped"
+
+
+def test_hung_scheduler_does_not_keep_the_server_up(site: Site) -> None:
+    """With a frozen scheduler the engine ignores SIGTERM for ever: stop kills it after its limit and says so."""
+    serve(site, "none")
+    site.write(inventory(drain="5s", stop="5s"))
+    site.host(HOST).output(["pkill", "--signal", "STOP", "--full", "sglang::scheduler"])
+
+    done = act(site, "stop")
+
+    site.write(inventory())
+    assert done.returncode == 0, done.stderr
+    assert "did not stop within 10 s and was killed" in done.stderr
+    assert site.host(HOST).console(["pgrep", "--full", "sglang"]).stdout == ""
     assert site.row(HOST)["state"] == "stopped"
