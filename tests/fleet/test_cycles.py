@@ -28,6 +28,7 @@ FAULTS = (
     "half-answer",
     "ignore-sigterm",
 )
+FIRST_FAULT = "crash:weights"
 LIMITS = {"load": "20s", "stall": "4s", "drain": "1s", "stop": "3s"}
 DONE, REFUSED, ROLLED_BACK, STOPPED = 0, 2, 6, 8
 # The engine's main process, by its port, and not the pgrep that looks for it.
@@ -74,13 +75,16 @@ def check(site: Site, path: str, host: str, code: int) -> tuple[object, object] 
 
 
 def act(site: Site, chance: random.Random, host: str, cycle: int) -> tuple[tuple[str, ...], str, int]:
-    """Do one act of chance on a host, every third with a fault; return its words, the inventory and its exit code."""
-    fault = chance.choice(FAULTS) if chance.random() < 1 / 3 else None
+    """Do one act of chance on a host, every third with a fault; return its words, the inventory and its exit code.
+
+    The first is a deploy that fails, so that there is nothing to go back to.
+    """
+    first = cycle == 0
+    fault = FIRST_FAULT if first else chance.choice(FAULTS) if chance.random() < 1 / 3 else None
     path = describe(site, host, fault, 512 - cycle)
     algo = chance.choice(ALGOS)
-    words = chance.choice(
-        (("deploy", "--algo", algo), ("deploy", "--algo", algo), ("switch", "--algo", algo), ("rollback",))
-    )
+    deploy = ("deploy", "--algo", algo)
+    words = deploy if first else chance.choice((deploy, deploy, ("switch", "--algo", algo), ("rollback",)))
     done = site.run(*words, "-i", path, "--host", host, "--yes")
     assert done.returncode in (DONE, REFUSED, ROLLED_BACK, STOPPED), f"{words} with {fault}: {done.stderr}"
     return (*words, f"fault {fault}"), path, done.returncode
