@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_BYTES = 16 * 1024 * 1024
 PIECE_BYTES = 65536
+REASON_CHARACTERS = 120
 LOOPBACK = "127.0.0.1"
 _EVERY_ADDRESS = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "localhost": LOOPBACK, "::": "::1", "[::]": "::1"}  # noqa: S104  # read, not bound
 
@@ -219,15 +220,20 @@ class _Call:
                 missing = f", {error.expected} bytes are missing" if error.expected else ""
                 return Cut(status=status, body=body, reason=f"the answer broke off{missing}")
             case OSError():  # RemoteDisconnected, a reset, a broken pipe
-                return Cut(status=status, body=body, reason=error.strerror or str(error))
+                return Cut(status=status, body=body, reason=error.strerror or _printable(str(error)))
             case _OverLimitError():
                 return Garbled(reason=str(error))
             case _:
-                return Garbled(reason=f"{type(error).__name__}: {error}")
+                return Garbled(reason=f"{type(error).__name__}: {_printable(str(error))}")
 
     def close(self) -> None:
         """Hang up."""
         self._connection.close()
+
+
+def _printable(text: str) -> str:
+    """Return the beginning of what an engine may have written, fit for a terminal."""
+    return text[:REASON_CHARACTERS].encode("unicode_escape").decode("ascii")
 
 
 class _BoundedSocket:

@@ -231,7 +231,7 @@ class HostSession:
     def _take(self, line: bytes) -> None:
         try:
             reply = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return  # Not ours: a login script that prints, for instance.
         if not isinstance(reply, dict):
             return

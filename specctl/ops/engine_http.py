@@ -11,6 +11,7 @@ from specctl.adapters.secrets import Secret, resolve_secret
 from specctl.errors import SpecctlError
 from specctl.fleet.types import Server
 from specctl.ops.contact import Contact
+from specctl.rollout import reading
 
 SHORT_S = 5.0
 REFUSED = "refused"
@@ -74,7 +75,7 @@ class EngineClient:
             return Reply(status=None, failure=failure_text(answer))
         try:
             body = json.loads(answer.body) if answer.body else None
-        except ValueError:
+        except (ValueError, RecursionError):  # no JSON, or deeper than anybody reads
             body = None
         return Reply(status=answer.status, body=body, took_s=answer.took_s)
 
@@ -97,9 +98,10 @@ class EngineClient:
                 else [None]
             )
             for count in counts:
-                if not isinstance(count, int):
+                known = reading.whole(count)
+                if known is None or known < 0:
                     return None
-                total += count
+                total += known
         return total
 
 

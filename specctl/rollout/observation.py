@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from specctl.rollout import reading
+
 
 class Port(enum.Enum):
     """Who answers on the server's port: nobody, the server's own processes, or somebody else's."""
@@ -36,13 +38,13 @@ class UnitState:
         """Build it from a host's answer; a missing or ill-typed field is None."""
         fields: Mapping[str, object] = value if isinstance(value, Mapping) else {}
         return cls(
-            active=_text(fields.get("active")),
-            sub=_text(fields.get("sub")),
-            invocation=_text(fields.get("invocation")),
-            main_pid=_whole(fields.get("main_pid")),
-            restarts=_whole(fields.get("restarts")),
-            result=_text(fields.get("result")),
-            exit_status=_whole(fields.get("exit_status")),
+            active=reading.text(fields.get("active")),
+            sub=reading.text(fields.get("sub")),
+            invocation=reading.text(fields.get("invocation")),
+            main_pid=reading.whole(fields.get("main_pid")),
+            restarts=reading.whole(fields.get("restarts")),
+            result=reading.text(fields.get("result")),
+            exit_status=reading.whole(fields.get("exit_status")),
         )
 
 
@@ -73,27 +75,15 @@ class Observation:
         lines = event.get("lines")
         port = event.get("port")
         return cls(
-            at_s=_number(event.get("at_s")) or 0.0,
+            at_s=reading.number(event.get("at_s")) or 0.0,
             unit=UnitState.from_wire(event.get("unit")),
             port=next((p for p in Port if p.value == port), None),
-            ready=_whole(event.get("ready")),
+            ready=reading.whole(event.get("ready")),
             lines=tuple(str(line) for line in lines) if isinstance(lines, list) else (),
-            processes=_whole(event.get("processes")),
-            rss_bytes=_whole(event.get("rss_bytes")),
-            read_bytes=_whole(event.get("read_bytes")),
-            cpu_s=_number(event.get("cpu_s")),
-            gpu_bytes=_whole(event.get("gpu_bytes")),
+            processes=reading.whole(event.get("processes")),
+            rss_bytes=reading.whole(event.get("rss_bytes")),
+            read_bytes=reading.whole(event.get("read_bytes")),
+            cpu_s=reading.number(event.get("cpu_s")),
+            gpu_bytes=reading.whole(event.get("gpu_bytes")),
             journal_lost=event.get("journal_lost") is True,
         )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+LARGEST = 2**63
+
 
 def mapping(value: object) -> Mapping[str, object]:
     """Return an object, an empty one where it is none."""
@@ -27,8 +29,9 @@ def text(value: object) -> str | None:
 
 
 def whole(value: object) -> int | None:
-    """Return a whole number; true and false are none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """Return a whole number of at most 64 bits, so that arithmetic with it ends well; true and false are none."""
+    sound = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
+    return value if sound and isinstance(value, int) else None
 
 
 def wholes(value: object) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from specctl.rollout import reading
 from specctl.rollout.facts import ServerFacts
 from specctl.rollout.guarded import Guard
 from specctl.rollout.observation import Port
@@ -28,28 +29,26 @@ class EngineAnswers:
         rows = body.get("loads")
         loads = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
         speculative = [row.get("speculative") for row in loads]
-        accepts = [_number(part.get("accept_length")) for part in speculative if isinstance(part, Mapping)]
-        known = [value for value in accepts if value]
+        accepts = [reading.number(part.get("accept_length")) for part in speculative if isinstance(part, Mapping)]
+        known = [value for value in accepts if value is not None and value > 0]
         outer, inner = _moment(body.get("timestamp")), [_moment(row.get("timestamp")) for row in loads]
         ages = [outer - value for value in inner if value is not None] if outer is not None else []
         return cls(
             ready=ready,
             running=_sum(loads, "num_running_reqs"),
             waiting=_sum(loads, "num_waiting_reqs"),
-            tokens_per_s=_positive(sum(_number(row.get("gen_throughput")) or 0.0 for row in loads)) if loads else None,
+            tokens_per_s=_positive(sum(reading.number(row.get("gen_throughput")) or 0.0 for row in loads))
+            if loads
+            else None,
             accept_length=sum(known) / len(known) if known else None,
             age_s=max(0.0, *ages) if ages else None,
         )
 
 
 def _sum(rows: list[Mapping[str, object]], name: str) -> int | None:
-    values = [row.get(name) for row in rows]
-    counts = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    values = [reading.whole(row.get(name)) for row in rows]
+    counts = [value for value in values if value is not None and value >= 0]
     return sum(counts) if counts and len(counts) == len(values) else None
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _positive(value: float) -> float | None:
@@ -64,9 +63,9 @@ def _moment(value: object) -> float | None:
 
         try:
             return datetime.fromisoformat(value).timestamp()
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
-    return _number(value)
+    return reading.number(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
