@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Mapping
 
 import typer
 
 from specctl.cli import options
 from specctl.cli.deploy import ALGO, KNOB, SKIP
+from specctl.cli.inventory import PIPE_WIDTH
 from specctl.errors import SpecctlError
 
 
@@ -36,9 +39,10 @@ def facts(chosen: options.Chosen, as_json: options.JSON = False) -> int:
     if as_json:
         typer.echo(json.dumps({"hosts": [one.as_wire() for one in known], "exit_code": code}, indent=2))
         return code
-    out = console()
+    folded = sys.stdout.isatty() or "COLUMNS" in os.environ
+    out = console(width=None if folded else PIPE_WIDTH)
     for one in known:
-        out.print(views.view(one), soft_wrap=not out.is_terminal)
+        out.print(views.view(one, out.width), soft_wrap=not folded)
     return code
 
 

@@ -19,6 +19,8 @@ from specctl.ui.text import UNKNOWN
 
 LABEL = 10
 DIGEST = 12
+WIDE = 110
+LEFT = frozenset(("MODEL", "PERSIST", "MIG", "PROCESSES"))
 
 
 def _size(count: float | None) -> str:
@@ -97,22 +99,26 @@ def _watts(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f}"
 
 
-def gpu_table(graphics: Graphics) -> Table:
-    """Return a row a GPU."""
+def gpu_table(graphics: Graphics, width: int) -> Table:
+    """Return a row a GPU; narrow terminals lose the settings, never the memory and who holds it."""
     view = Table(box=None, pad_edge=False, header_style="column", show_edge=False)
-    for name in ("  GPU", "MODEL", "USED", "MEMORY", "WATTS", "°C", "PERSIST", "MIG", "PROCESSES"):
-        view.add_column(name, justify="left" if name in {"MODEL", "PERSIST", "MIG", "PROCESSES"} else "right")
+    wide = width >= WIDE
+    names = ["  GPU", "MODEL", "USED", "MEMORY", *(["WATTS", "°C", "PERSIST", "MIG"] if wide else []), "PROCESSES"]
+    for name in names:
+        view.add_column(name, justify="left" if name in LEFT else "right", overflow="fold")
     for gpu in graphics.gpus or ():
-        watts = f"{_watts(gpu.power_limit_w)}/{_watts(gpu.power_default_w)}"
+        settings = [
+            f"{_watts(gpu.power_limit_w)}/{_watts(gpu.power_default_w)}",
+            _watts(gpu.temperature_c),
+            _either("on", "off", value=gpu.persistence),
+            _either("on", "off", value=gpu.mig),
+        ]
         view.add_row(
             str(gpu.index),
             gpu.model or UNKNOWN,
             _size(gpu.used_bytes),
             _size(gpu.memory_bytes),
-            watts,
-            _watts(gpu.temperature_c),
-            _either("on", "off", value=gpu.persistence),
-            _either("on", "off", value=gpu.mig),
+            *(settings if wide else []),
             _processes(graphics, gpu),
         )
     return view
@@ -155,12 +161,12 @@ def _server_rows(server: ServerFacts) -> Iterator[tuple[str, str]]:
     yield from (("warn", text) for text in (*server.drift, *server.warnings))
 
 
-def view(facts: HostFacts) -> Group:
-    """Return the whole screen of one host."""
+def view(facts: HostFacts, width: int) -> Group:
+    """Return the whole screen of one host, its table of GPUs in this width."""
     parts: list[RenderableType] = [Text(facts.host, style="host")]
     parts.extend(_line(*row) for row in (*_machine_rows(facts.machine), *_gpu_rows(facts.graphics)))
     if facts.graphics.gpus:
-        parts.append(gpu_table(facts.graphics))
+        parts.append(gpu_table(facts.graphics, width))
     for server in facts.servers.values():
         parts.extend(_line(*row) for row in _server_rows(server))
     parts.extend(_line("warn", warning) for warning in facts.warnings)
