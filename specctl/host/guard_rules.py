@@ -88,7 +88,8 @@ Decision = Union[Wait, Restore, Stop, Finish, Over]
 def noted(state: GuardState, look: Look) -> GuardState:
     """Return the state after a look: less time left, a reboot noticed, the new start pinned, readiness dated.
 
-    A reboot costs no time: what was left when the guard last looked is left.
+    A reboot costs no time: what was left when the guard last looked is left. An operator that comes back ends the time that it
+    had for that.
     """
     if state.phase in OVER:
         return state
@@ -103,6 +104,8 @@ def noted(state: GuardState, look: Look) -> GuardState:
         confirm_left_s=None if state.confirm_left_s is None else state.confirm_left_s - passed_s,
         load_left_s=None if state.load_left_s is None else state.load_left_s - passed_s,
     )
+    if look.holder == OPERATOR:
+        state = replace(state, confirm_left_s=None)
     if state.phase != WATCHING or not _is_new(state, look):
         return state
     if look.holder == OPERATOR or state.pinned is None:

@@ -92,6 +92,14 @@ def test_a_ready_server_has_until_the_confirm_deadline() -> None:
     assert decide(over, LOADING) == Restore("ann@desk was gone; it was ready, but nobody confirmed it within 120 s")
 
 
+def test_an_operator_that_comes_back_has_all_its_time_again() -> None:
+    """A connection that was found again ends the confirm deadline; lost once more, it begins anew."""
+    gone = noted(STATE, replace(LOADING, ready=True))
+    there = noted(gone, replace(LOADING, now_s=200.0, holder=OPERATOR))
+    again = noted(there, replace(LOADING, now_s=203.0, ready=True))
+    assert (gone.confirm_left_s, there.confirm_left_s, again.confirm_left_s) == (120.0, None, 120.0)
+
+
 @pytest.mark.parametrize(
     ("look", "why"),
     [
