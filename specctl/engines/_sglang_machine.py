@@ -43,7 +43,8 @@ MACHINE_CAUSES: tuple[KnownText, ...] = (
     ),
     _cause(
         "F012",
-        r"(?:torch\.(?:cuda\.)?OutOfMemoryError: )?CUDA out of memory(?:\..{0,120}?GPU (?P<gpu>\d{1,3}) has)?|torch\.(?:cuda\.)?OutOfMemoryError"
+        r"(?:torch\.(?:cuda\.)?OutOfMemoryError: )?CUDA out of memory(?:\..{0,120}?GPU (?P<gpu>\d{1,3}) has)?"
+        r"|torch\.(?:cuda\.)?OutOfMemoryError"
         r"|CUDA error: out of memory",
         "CUDA out of memory",
         "look for leftover processes on that GPU; else lower --mem-fraction-static, --max-running-requests or the tree budget",

@@ -69,10 +69,9 @@ class EngineProfile:
 
     `engine` names the file in specctl/engines; `module` is what `python -m` starts; `flags` maps specctl's own words (target,
     port, bind, tp, served_name, config) to flags; `packages` are the distributions whose versions identify the build for the
-    capability cache; `flag_list` names the list of its exact option strings
-    (engines/flags), of a fork that of the build it began with; `counts_root` and `counts_bonus` say how its metrics count (design.md §7); `fatal` adds known fatal texts
-    (id -> pattern). `capability` is the name that the capability probe asks for, by algo. `aliases` maps other spellings of
-    flags to the exact one.
+    capability cache; `flag_list` names the list of its exact option strings (engines/flags), of a fork that of the build it
+    began with; `counts_root` and `counts_bonus` say how its metrics count (design.md §7). `capability` is the name that the
+    capability probe asks for, by algo. `aliases` maps other spellings of flags to the exact one.
     """
 
     name: str

@@ -22,13 +22,12 @@ def holder(folder: str, state: GuardState) -> str:
     return OPERATOR if held.token == state.token else OTHER
 
 
-def _ready(state: GuardState, service: services.Service, unit: State) -> bool:
+def _ready(folder: str, state: GuardState, service: services.Service, unit: State) -> bool:
     """Say whether the server's own processes hold the port and /ready answers 200."""
-    target = Args(state.target)
-    port = target.whole_or_none("port")
+    port, bind = releases.address(folder, Args(state.target))
     if port is None or unit.main_pid is None:
         return False
-    prober = Prober(reach(target.text_or_none("bind") or ""), port, lambda: service.pids(unit), lambda: None)
+    prober = Prober(reach(bind or ""), port, lambda: service.pids(unit), lambda: None)
     prober.look()
     return prober.owner.port == ports.OWN and prober.ready == READY
 
@@ -59,6 +58,6 @@ def look_at(folder: str, state: GuardState) -> Look:
         sub=unit.sub,
         invocation=unit.invocation,
         restarts=unit.restarts,
-        ready=whose != OPERATOR and _ready(state, service, unit),
+        ready=whose != OPERATOR and _ready(folder, state, service, unit),
         runs_back=runs_back(folder, state, service, unit),
     )

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from typing import Dict, List, Mapping, NamedTuple, Optional
+from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from specctl.host import files, lease
 from specctl.host.wire import REMOTE_COMMAND, USAGE, Args, Call, OpError
@@ -74,6 +74,17 @@ def pointed(folder: str, link: str = CURRENT) -> Optional[Pointed]:
     units = (manifest(folder, parts[1]) or {}).get("units")
     algos = [str(algo) for algo, name in units.items() if name == parts[2]] if isinstance(units, dict) else []
     return Pointed(parts[1], algos[0] if algos else None, parts[2])
+
+
+def address(folder: str, asked: Args) -> Tuple[Optional[int], Optional[str]]:
+    """Return port and bind of what `current` names, by its manifest; those asked for where it does not say."""
+    named = pointed(folder)
+    said = Args((manifest(folder, named.id) if named else None) or {})
+    try:
+        port, bind = said.whole_or_none("port"), said.text_or_none("bind")
+    except OpError:
+        port, bind = None, None
+    return port or asked.whole_or_none("port"), bind or asked.text_or_none("bind")
 
 
 def main_file(folder: str, release: str, algo: str) -> str:

@@ -14,7 +14,7 @@ from specctl.errors import ConnectError, LockHeldError, NoHealthyReleaseError, R
 from specctl.ops import guard
 from specctl.ops import turn as steps
 from specctl.ops.drain import drain
-from specctl.ops.gate import GateEnd
+from specctl.ops.gate import INTERRUPTED, GateEnd
 from specctl.ops.lossless import Baseline, compare_with, take_baseline
 from specctl.ops.turn import Aim, Turn
 from specctl.rollout.gate_types import GateState, Ready
@@ -23,6 +23,7 @@ from specctl.rollout.record import Record, Result
 from specctl.rollout.story import clock, kind, story
 
 LOG_TAIL_LINES = 12
+UNCHANGED = "nothing was changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,16 @@ def _replace_running(turn: Turn, aim: Aim) -> None:
     """Put the aim in the place of what runs: everything up to the start; from the first step on the guard is armed."""
     guard.arm(turn, aim)
     drain(turn)
+    _heed(turn)
     steps.activate(turn, aim)
     steps.stop(turn)
+    _heed(turn)
+
+
+def _heed(turn: Turn) -> None:
+    """End the act here when the operator has interrupted it, so that nothing new is started first."""
+    if turn.interrupted.is_set():
+        raise Failure(INTERRUPTED)
 
 
 def _gated(turn: Turn, aim: Aim, *, prove: bool) -> GateEnd:
@@ -81,7 +90,7 @@ def _swap_in(turn: Turn, aim: Aim, care: Care) -> GateEnd | None:
         baseline = take_baseline(turn)
     _replace_running(turn, aim)
     if not care.gated:
-        steps.start(turn)
+        steps.start(turn, aim)
         return None
     end = _gated(turn, aim, prove=care.prove)
     if baseline is not None:
@@ -120,7 +129,9 @@ def _performed(turn: Turn, aim: Aim, record: Record, care: Care, began: float) -
         if failure.end is not None:
             tell_failure(turn, failure.end)
             record = replace(record, invocation=failure.end.state.invocation)
-        return undo(turn, aim, record, failure.cause)
+        if turn.changed:
+            return undo(turn, aim, record, failure.cause)
+        return _unchanged(turn, record, RolledBackError(f"{failure.cause}: {UNCHANGED}", host=turn.host))
     except (ConnectError, LockHeldError):
         raise
     except SpecctlError as error:
@@ -132,7 +143,7 @@ def _performed(turn: Turn, aim: Aim, record: Record, care: Care, began: float) -
 def _unchanged(turn: Turn, record: Record, error: SpecctlError) -> Ended:
     """End an act that failed before anything was changed: what served serves."""
     serving = (turn.back.release, turn.back.algo) if turn.back and turn.facts.guard is None else None
-    cause = f"{error.message} (nothing was changed)"
+    cause = error.message if UNCHANGED in error.message else f"{error.message} ({UNCHANGED})"
     return Ended(record=replace(record, result=Result.FAILED, cause=cause, serving=serving), error=error)
 
 
@@ -263,7 +274,7 @@ def undo(turn: Turn, aim: Aim, record: Record, cause: str) -> Ended:
 def _stopped(turn: Turn, *, first: bool) -> bool:
     """Stop the server for good; a first deploy is taken off the service manager too, so that no boot starts it."""
     try:
-        steps.stop(turn)
+        steps.stop(turn, for_good=True)
         if first:
             turn.call("unit.disable_remove", {})
     except (ConnectError, LockHeldError):

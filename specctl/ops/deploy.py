@@ -23,7 +23,7 @@ from specctl.ops.preflight import gather
 from specctl.ops.prepare import Prepared, checked, prepare, read_release, refused
 from specctl.ops.reporter import Reporter
 from specctl.ops.turn import Aim, Turn
-from specctl.rollout.facts import ServerFacts, stored_knobs
+from specctl.rollout.facts import ServerFacts, as_deployed, stored_knobs
 from specctl.rollout.guarded import NO_GUARD
 from specctl.rollout.outcome import Outcome
 from specctl.rollout.record import Act, Record, Result
@@ -147,12 +147,13 @@ def redacted(turn: Turn, record: Record) -> Mapping[str, object]:
 def way_back(contact: Contact, server: Server, facts: ServerFacts) -> Aim | None:
     """Return what an act goes back to: what the host is set to start, but never what another act left unconfirmed."""
     if facts.guard is None:
-        return previous_of(facts)
+        return previous_of(facts, server)
     if facts.guard.back is None:
         return None
     release, algo = facts.guard.back
     manifest, _ = read_release(contact, server, release)
-    return Aim(release=release, algo=algo, knobs=stored_knobs(manifest, algo))
+    deployed = as_deployed(server, manifest)
+    return Aim(release=release, algo=algo, server=deployed, knobs=stored_knobs(manifest, algo))
 
 
 def carry_out(item: Prepared, request: Request, reporter: Reporter, interrupted: threading.Event) -> acts.Ended:
@@ -164,6 +165,7 @@ def carry_out(item: Prepared, request: Request, reporter: Reporter, interrupted:
         turn = Turn(
             contact=contact,
             server=server,
+            live=live_server(server, item.facts),
             token=token,
             reporter=reporter,
             interrupted=interrupted,
@@ -196,25 +198,39 @@ def _goal(facts: ServerFacts) -> tuple[str, tuple[str, str] | None] | None:
     return None if facts.guard is None else (facts.guard.who or "", facts.guard.back)
 
 
+def live_server(server: Server, facts: ServerFacts) -> Server:
+    """Return the server with the address of what the host runs now."""
+    return as_deployed(server, facts.current.manifest) if facts.current else server
+
+
 def aim_of(item: Prepared) -> Aim:
     """Return what the plan aims at."""
     plan = item.plan
     if not plan.writes or item.release is None:
-        return Aim(release=plan.release, algo=plan.algo, knobs=plan.knobs)
+        return Aim(release=plan.release, algo=plan.algo, server=item.server, knobs=plan.knobs)
     manifest = item.release.manifest(
         salt=random_source.token_hex(16),
         who=operator(),
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         version=version("specctl-fleet"),
     )
-    return Aim(release=plan.release, algo=plan.algo, write=item.release, manifest=manifest, knobs=plan.knobs)
+    return Aim(
+        release=plan.release,
+        algo=plan.algo,
+        server=item.server,
+        write=item.release,
+        manifest=manifest,
+        knobs=plan.knobs,
+    )
 
 
-def previous_of(facts: ServerFacts) -> Aim | None:
+def previous_of(facts: ServerFacts, server: Server) -> Aim | None:
     """Return what to go back to: what the host is set to start now; None on a first deploy."""
-    if facts.current is None:
+    current = facts.current
+    if current is None:
         return None
-    return Aim(release=facts.current.id, algo=facts.current.algo, knobs=facts.current.knobs())
+    deployed = as_deployed(server, current.manifest)
+    return Aim(release=current.id, algo=current.algo, server=deployed, knobs=current.knobs())
 
 
 def unguarded(item: Prepared) -> Prepared:

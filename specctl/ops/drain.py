@@ -22,7 +22,7 @@ def drain(turn: Turn) -> int | None:
     """Wait for zero running and waiting requests; return how many were left at the limit, None when the engine cannot say."""
     if turn.facts.unit.active != "active":
         return 0
-    client = EngineClient.of(turn.contact, turn.server)
+    client = EngineClient.of(turn.contact, turn.live)
     limit_s = turn.server.limits.drain_s
     with turn.timed("drain"):
         left, deaf = _wait(turn, client, time.monotonic() + limit_s)

@@ -12,7 +12,7 @@ from specctl.ops import act as acts
 from specctl.ops import guard
 from specctl.ops import turn as steps
 from specctl.ops.contact import Contact, contacts, in_parallel
-from specctl.ops.deploy import blank_record, keep_copy, previous_of, redacted
+from specctl.ops.deploy import blank_record, keep_copy, live_server, previous_of, redacted
 from specctl.ops.drain import drain
 from specctl.ops.lease import leased
 from specctl.ops.reporter import Reporter
@@ -34,7 +34,7 @@ def stop(turn: Turn, record: Record) -> tuple[Record, SpecctlError | None]:
 
 def start(turn: Turn, record: Record) -> tuple[Record, SpecctlError | None]:
     """Start what is deployed and gate it; a server that is up already is left alone."""
-    aim = previous_of(turn.facts)
+    aim = previous_of(turn.facts, turn.server)
     assert aim is not None
     record = replace(record, release=aim.release, algo=aim.algo)
     if turn.facts.unit.active == "active":
@@ -102,6 +102,7 @@ def _on_server(contact: Contact, server: Server, act: Act, work: Work, reporter:
         turn = Turn(
             contact=contact,
             server=server,
+            live=live_server(server, facts),
             token=token,
             reporter=reporter,
             interrupted=threading.Event(),
@@ -109,7 +110,7 @@ def _on_server(contact: Contact, server: Server, act: Act, work: Work, reporter:
             act=act,
         )
         guard.disarm(turn)
-        previous = previous_of(facts)
+        previous = previous_of(facts, server)
         record = blank_record(contact, server, act)
         if previous is not None:
             record = replace(record, previous=(previous.release, previous.algo))

@@ -11,7 +11,7 @@ from specctl.ops.contact import Contact, contacts, each
 from specctl.ops.engine_http import EngineClient
 from specctl.ops.gate import Gate, GateEnd, Question
 from specctl.ops.reporter import Reporter
-from specctl.ops.stored import current_of, reach
+from specctl.ops.stored import current_of, reach, reach_deployed
 from specctl.rollout.facts import ServerFacts
 from specctl.rollout.launch import algo_profile
 from specctl.rollout.observation import Port
@@ -32,8 +32,8 @@ def status(selected: Sequence[Pair]) -> tuple[Row, ...]:
     """Return a row for every selected server; a host that cannot be reached is a row with its reason."""
 
     def one(contact: Contact, server: Server) -> Row:
-        facts = reach(contact, server, brief=True).servers[server.name]
-        return row(contact.host.name, facts, _answers(contact, server, facts))
+        deployed, facts = reach_deployed(contact, server)
+        return row(contact.host.name, facts, _answers(contact, deployed, facts))
 
     rows = []
     for (host, server), found in each(selected, one).items():
@@ -59,8 +59,8 @@ def history(selected: Sequence[Pair], limit: int) -> Mapping[tuple[str, str], ob
 def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, str], GateEnd | SpecctlError]:
     """Run the gate, smoke and proof on what is running; changes nothing."""
 
-    def one(contact: Contact, server: Server) -> GateEnd:
-        facts = reach(contact, server, brief=True).servers[server.name]
+    def one(contact: Contact, wanted: Server) -> GateEnd:
+        server, facts = reach_deployed(contact, wanted)
         current = current_of(contact, facts)
         if facts.unit.active != "active":
             raise NoHealthyReleaseError(
@@ -138,7 +138,8 @@ def ask(pair: Pair, prompt: str, *, tokens: int, temperature: float) -> Mapping[
     """Send one prompt to a server and return the engine's answer; raises RemoteCommandError when there is none."""
     content = {"text": prompt, "sampling_params": {"max_new_tokens": tokens, "temperature": temperature}}
 
-    def one(contact: Contact, server: Server) -> Mapping[str, object]:
+    def one(contact: Contact, wanted: Server) -> Mapping[str, object]:
+        server, _ = reach_deployed(contact, wanted)
         reply = EngineClient.of(contact, server).post("/generate", content, timeout_s=600.0)
         if reply.status != 200:
             said = reply.failure or f"status {reply.status}"

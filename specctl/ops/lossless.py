@@ -35,7 +35,7 @@ class Said:
 
 
 def _outputs(turn: Turn) -> list[Output]:
-    client = EngineClient.of(turn.contact, turn.server)
+    client = EngineClient.of(turn.contact, turn.live)
     found: list[Output] = []
     for prompt in smokes.PROMPTS:
         request = smokes.SmokeRequest(prompt=prompt, max_new_tokens=smokes.TOKENS_A_REQUEST)

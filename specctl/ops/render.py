@@ -62,5 +62,7 @@ def release(
         units=units,
         knobs=knobs,
         profile=server.profile.name,
+        port=server.port,
+        bind=server.bind,
         launches=stored,
     )

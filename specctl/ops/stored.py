@@ -12,7 +12,15 @@ from specctl.ops.contact import Contact
 from specctl.ops.preflight import gather
 from specctl.ops.prepare import Prepared, read_release, secrets_of
 from specctl.rollout import launch as launches
-from specctl.rollout.facts import CurrentRelease, HostFacts, ServerFacts, stored_knobs, stored_launch, stored_units
+from specctl.rollout.facts import (
+    CurrentRelease,
+    HostFacts,
+    ServerFacts,
+    as_deployed,
+    stored_knobs,
+    stored_launch,
+    stored_units,
+)
 from specctl.rollout.plan import Wish, make
 from specctl.rollout.record import Result
 
@@ -68,7 +76,7 @@ def prepare_stored(
     plan = make(wish, facts, files=(), writes=False, force=force)
     return Prepared(
         contact=contact,
-        server=server,
+        server=as_deployed(server, manifest),
         facts=facts,
         host_facts=host_facts,
         plan=plan,
@@ -83,6 +91,17 @@ def reach(contact: Contact, server: Server, *, brief: bool = False) -> HostFacts
     """
     contact.redactor = Redactor(tuple(_known_secrets(server).values()))
     return gather(contact, (server,), brief=brief)
+
+
+def reach_deployed(contact: Contact, server: Server) -> tuple[Server, ServerFacts]:
+    """Gather a server's brief facts at the address of what runs there, which an older release may have set."""
+    facts = reach(contact, server, brief=True).servers[server.name]
+    if facts.current is None:
+        return server, facts
+    deployed = as_deployed(server, facts.current.manifest)
+    if (deployed.port, deployed.bind) == (server.port, server.bind):
+        return server, facts
+    return deployed, gather(contact, (deployed,), brief=True).servers[server.name]
 
 
 def _known_secrets(server: Server) -> Mapping[str, str]:

@@ -27,10 +27,14 @@ STOP_MARGIN_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """What should serve: a release by id, one of its algos, and the files where the release has yet to be written."""
+    """What should serve: a release by id, one of its algos, and the files where the release has yet to be written.
+
+    `server` is the inventory's with the address at which this release answers.
+    """
 
     release: str
     algo: str
+    server: Server
     write: Release | None = None
     manifest: Mapping[str, object] = field(default_factory=dict)
     knobs: Mapping[str, int] = field(default_factory=dict)
@@ -43,11 +47,13 @@ class Aim:
 class Turn:
     """Where an act talks, under which lease, what it goes back to, how far it has come, and how long its parts took.
 
-    `armed`: the host's guard takes the act back unless it is confirmed. `changed`: the server is no longer as it was.
+    `live` is the server with the address of what runs, or was started last. `armed`: the host's guard takes the act back unless
+    it is confirmed. `changed`: the server is no longer as it was.
     """
 
     contact: Contact
     server: Server
+    live: Server
     token: int
     reporter: Reporter
     interrupted: threading.Event
@@ -73,7 +79,7 @@ class Turn:
     ) -> Mapping[str, object]:
         """Run a changing op under the lease."""
         whole = {**(args or {}), "token": self.token}
-        return self.contact.call(op, self.server, whole, timeout_s=timeout_s, on_event=on_event)
+        return self.contact.call(op, self.live, whole, timeout_s=timeout_s, on_event=on_event)
 
     def final(self, name: str, text: str) -> None:
         """Say something that stays on the screen, secrets blotted out."""
@@ -106,8 +112,8 @@ def activate(turn: Turn, aim: Aim) -> None:
         turn.call("release.activate", {"id": aim.release, "algo": aim.algo})
 
 
-def stop(turn: Turn) -> None:
-    """Stop the server and wait until its processes, port and GPU memory are gone."""
+def stop(turn: Turn, *, for_good: bool = False) -> None:
+    """Stop the server and wait until its processes, port and GPU memory are gone; `for_good`: whoever else holds them may stay."""
     turn.changed = True
     limit_s = turn.server.limits.drain_s + turn.server.limits.stop_s
     if turn.facts.unit.active == "active":
@@ -120,13 +126,18 @@ def stop(turn: Turn) -> None:
                 turn.reporter.step(turn.host, "stop", f"{word} {', '.join(str(one) for one in left[:3])}")
 
     with turn.timed("stop"):
-        answer = turn.call("unit.stop", {"timeout_s": limit_s}, timeout_s=limit_s + STOP_MARGIN_S, on_event=progress)
+        args = {"timeout_s": limit_s, "for_good": for_good}
+        answer = turn.call("unit.stop", args, timeout_s=limit_s + STOP_MARGIN_S, on_event=progress)
     if answer.get("killed") is True:
         turn.final("stop", f"the server did not stop within {limit_s:.0f} s and was killed")
+    left = answer.get("left")
+    if isinstance(left, list) and left:
+        turn.final("stop", f"not the server's, and still there: {', '.join(str(one) for one in left)}")
 
 
-def start(turn: Turn) -> tuple[UnitState, float]:
-    """Start what is activated; return the unit's state and the host's monotonic time at the start."""
+def start(turn: Turn, aim: Aim) -> tuple[UnitState, float]:
+    """Start the aim, which is activated; return the unit's state and the host's monotonic time at the start."""
+    turn.live = aim.server
     turn.reporter.step(turn.host, "start", "ordered")
     answer = turn.call("unit.start", {}, timeout_s=90.0)
     began_s = answer.get("at_s")
@@ -136,7 +147,7 @@ def start(turn: Turn) -> tuple[UnitState, float]:
 def bring_up(turn: Turn, aim: Aim, *, prove: bool) -> GateEnd:
     """Start what is activated and gate it; the result says what became of it."""
     session = turn.contact.session
-    started, began_s = start(turn)
+    started, began_s = start(turn, aim)
     question = Question(
         algo=algo_profile(turn.server, aim.algo),
         knobs=aim.knobs,
@@ -151,7 +162,7 @@ def bring_up(turn: Turn, aim: Aim, *, prove: bool) -> GateEnd:
     with turn.timed("gate"):
         while True:
             # A new gate reads the start's whole log again, so it knows all that the one before it knew.
-            gate = Gate(turn.contact, turn.server, question, show=show, interrupted=turn.interrupted)
+            gate = Gate(turn.contact, turn.live, question, show=show, interrupted=turn.interrupted)
             try:
                 return gate.run()
             except ConnectError as lost:

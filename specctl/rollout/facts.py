@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from specctl.algos import ALGOS
+from specctl.fleet.types import Server
 from specctl.rollout import reading
 from specctl.rollout.gate_types import PastLoad, Phase, PhaseSpan
 from specctl.rollout.gpu_facts import Graphics
@@ -40,6 +41,12 @@ def stored_knobs(manifest: Mapping[str, object], algo: str) -> Mapping[str, int]
 def stored_units(manifest: Mapping[str, object]) -> Mapping[str, str]:
     """Return the main file of each algo of a manifest."""
     return {str(algo): str(name) for algo, name in reading.mapping(manifest.get("units")).items()}
+
+
+def as_deployed(server: Server, manifest: Mapping[str, object]) -> Server:
+    """Return the server with the address of a release on the host: what runs may be older than the inventory."""
+    port, bind = reading.whole(manifest.get("port")), reading.text(manifest.get("bind"))
+    return replace(server, port=port or server.port, bind=bind or server.bind)
 
 
 def stored_launch(manifest: Mapping[str, object], algo: str) -> Mapping[str, object]:

@@ -35,6 +35,7 @@ class Release:
     """What one server should consist of on one host.
 
     `units` maps an algo to the name of its main file, `launches` to its argv and environment as they are compared and shown.
+    `port` and `bind` are where it answers: what runs may be an older release than the inventory describes.
     """
 
     id: str
@@ -43,6 +44,8 @@ class Release:
     units: Mapping[str, str]
     knobs: Mapping[str, Mapping[str, int]]
     profile: str
+    port: int
+    bind: str
     launches: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def file(self, name: str) -> ReleaseFile | None:
@@ -55,6 +58,8 @@ class Release:
             "id": self.id,
             "server": self.server,
             "profile": self.profile,
+            "port": self.port,
+            "bind": self.bind,
             "units": dict(self.units),
             "knobs": {algo: dict(values) for algo, values in self.knobs.items()},
             "launches": {algo: dict(launch) for algo, launch in self.launches.items()},

@@ -296,3 +296,22 @@ def test_death_is_told_within_a_second(site: Site) -> None:
     assert done.returncode == 8
     assert time.monotonic() - begin < 20.0
     assert site.host("gpu1").console(["systemctl", "is-active", UNIT]).stdout.strip() == "inactive"
+
+
+def test_way_back_knows_the_address_and_key_of_the_old_release(site: Site) -> None:
+    """A release of another port and key is taken back to one that answers where it always did, with the key it has."""
+    deployed(site, "none")
+    site.describe({"port": PORT + 1, **broken("crash:weights")})
+    site.env["SITE_KEY"] = "sk-rotated-0123456789abcdef"
+
+    done = site.run("deploy", "--host", "gpu1", "--algo", "dflash", "--yes")
+
+    assert done.returncode == 6, done.stderr
+    assert "restored" in done.stderr
+    row = site.row("gpu1")
+    assert (row["state"], row["release"]) == ("ready", "1")
+    site.env.clear()
+    site.describe({"port": PORT + 1})
+    assert site.run("deploy", "--host", "gpu1", "--algo", "dflash", "--yes").returncode == 0
+    assert site.run("rollback", "--host", "gpu1", "--yes").returncode == 0
+    assert site.run("health", "--host", "gpu1").returncode == 0
