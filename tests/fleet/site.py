@@ -20,6 +20,8 @@ KEY = "sk-site-0123456789abcdef"
 PORT = 30100
 UNIT = "specctl-lab.service"
 FOLDER = "/var/lib/specctl/lab"
+# A unit with a /tmp of its own would not see a checkout that lies there.
+IN_TMP = any(str(path).startswith(("/tmp/", "/var/tmp/")) for path in (ROOT, Path(sys.executable)))
 
 
 def inventory(hosts: tuple[str, ...], launch: Mapping[str, object], connect: Mapping[str, object]) -> dict[str, object]:
@@ -44,6 +46,7 @@ def inventory(hosts: tuple[str, ...], launch: Mapping[str, object], connect: Map
                 "options": {"enable-metrics": True, "max-running-requests": 8},
                 "limits": {"load": "60s", "stall": "30s", "drain": "5s", "stop": "5s"},
                 "secrets": {"api_key": "env:SITE_KEY"},
+                "unit": {"extra": {"PrivateTmp": "no"} if IN_TMP else {}},
             }
         },
         "hosts": {name: {"servers": ["lab"], "connect": dict(connect), "launch": dict(launch)} for name in hosts},
