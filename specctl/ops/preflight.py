@@ -130,8 +130,8 @@ def facts(selected: Sequence[Pair]) -> Mapping[str, HostFacts | SpecctlError]:
     by_host: dict[str, list[Server]] = {}
     for host, server in selected:
         by_host.setdefault(host.name, []).append(server)
-    first = list({host.name: (host, server) for host, server in reversed(selected)}.values())[::-1]
-    found = each(first, lambda contact, _: gather(contact, by_host[contact.host.name]))
+    one_each = list({host.name: (host, server) for host, server in selected}.values())
+    found = each(one_each, lambda contact, _: gather(contact, by_host[contact.host.name]))
     return {name: value for (name, _), value in found.items() if isinstance(value, (HostFacts, SpecctlError))}
 
 
@@ -142,7 +142,7 @@ def skips(given: Sequence[str] | None, reason: str | None) -> Mapping[str, str]:
         name, _, why = text.partition("=")
         known = {*catalogue.IDS, *by_id()}
         if name not in known:
-            near = nearest(name.upper(), sorted(known))
+            near = nearest(name, sorted(known))
             raise UsageError(
                 f"there is no check {name}",
                 hint=f"--skip-check {near}" if near else "specctl preflight lists the checks",
