@@ -128,7 +128,7 @@ class LaunchSection(Section):
     unit: UnitSection | None = None
     """What the service manager is told beside the launch."""
     waivers: dict[str, Line | None] | None = None
-    """Rules of the linter that this server does not follow, each with the reason."""
+    """Rules of the linter, and checks of preflight, that this server does not follow, each with the reason."""
 
 
 class ServerSection(LaunchSection):
