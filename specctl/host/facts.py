@@ -117,8 +117,8 @@ def _places(rows: List[Args]) -> List[str]:
     """Return the paths whose disks matter: the servers' folders, the unit folder, the models."""
     found = [row.path("dir") for row in rows]
     found += [unit for row in rows for unit in [row.part("manager").text_or_none(SYSTEMD_UNITS)] if unit]
-    models_ = [row.text_or_none(which) for row in rows for which in ("target", "draft")]
-    return list(dict.fromkeys([*found, *(path for path in models_ if path and os.path.isabs(path))]))
+    folders = [row.text_or_none(which) for row in rows for which in ("target", "draft")]
+    return list(dict.fromkeys([*found, *(path for path in folders if path and os.path.isabs(path))]))
 
 
 def _disks(rows: List[Args]) -> Dict[str, object]:

@@ -80,7 +80,7 @@ def _read(answer: Mapping[str, object], name: str | None) -> Capability:
     error = reading.text(said.get("error"))
     if not said:
         words = reading.text(answer.get("stderr")) or f"exit status {answer.get('status')}"
-        error = words.strip()[-300:]
+        error = " ".join(words.split())[-300:]
     return Capability(name=name, knows=reading.claim(knows), version=reading.text(said.get("version")), error=error)
 
 

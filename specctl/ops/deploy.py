@@ -29,6 +29,8 @@ from specctl.rollout.outcome import Outcome
 from specctl.rollout.record import Act, Record, Result
 
 RELEASES_KEPT = 10
+# What these acts start has served before: a rule of the linter must not stand in the way back.
+SERVED_BEFORE = (Act.ROLLBACK, Act.RESTART)
 UNDONE_BY_ROLLBACK = (Act.DEPLOY, Act.SWITCH, Act.ROLLBACK)
 
 
@@ -263,7 +265,9 @@ def rollout(
                 if isinstance(found, SpecctlError):
                     raise found
                 ready = make_ready(found, server, request.algo or server.algo, templates=templates, force=request.force)
-                prepared[host.name, server.name] = unguarded(checked(ready, request.skipped))
+                prepared[host.name, server.name] = unguarded(
+                    checked(ready, request.skipped, served=request.act in SERVED_BEFORE)
+                )
             except SpecctlError as error:
                 error.host = error.host or host.name
                 failed.append(Outcome(host=host.name, server=server.name, error=error))

@@ -24,8 +24,6 @@ from specctl.rollout.preflight.subject import Subject
 from specctl.rollout.preflight.types import Finding, Level, Report
 
 FACTS_TIMEOUT_S = 30.0
-# What an engine cannot take as it is meant is refused; a note is no finding of preflight.
-LEVELS: Mapping[Severity, Level] = {Severity.ERROR: Level.FAIL, Severity.WARNING: Level.WARN}
 Pair = tuple[Host, Server]
 
 
@@ -62,33 +60,43 @@ def _as_launched(server: Server, subject: Subject) -> Server:
 
 
 def examine(
-    contact: Contact, server: Server, launch: Launch, host_facts: HostFacts, skipped: Mapping[str, str]
+    contact: Contact,
+    server: Server,
+    launch: Launch,
+    host_facts: HostFacts,
+    skipped: Mapping[str, str],
+    *,
+    served: bool = False,
 ) -> Report:
-    """Run every check on a launch; facts about folders that were not asked for yet are fetched."""
+    """Run every check on a launch; facts about folders that were not asked for yet are fetched.
+
+    `served`: the launch served before (it is gone back to, or restarted), so that what the linter thinks of it refuses nothing.
+    """
     subject = Subject.of(contact.host, server, launch, host_facts)
     launched = _as_launched(server, subject)
     if launched != server:
         subject = replace(subject, host_facts=gather(contact, (launched,)))
     python = subject.argv[0] if subject.argv else server.python
     said = capability.ask(contact, launched, subject.facts, launch.algo, python=python, env=subject.env)
-    more = linted(contact.host, server, launch)
+    more = linted(contact.host, server, launch, served=served)
     return catalogue.run(replace(subject, capability=said), skipped=skipped, more=more)
 
 
-def linted(host: Host, server: Server, launch: Launch) -> tuple[Finding, ...]:
+def linted(host: Host, server: Server, launch: Launch, *, served: bool = False) -> tuple[Finding, ...]:
     """Return what the linter says of the launch, as findings that join the report; its notes stay with `specctl lint`."""
+    worst = Level.WARN if served else Level.FAIL
     found = lint_launch(linter.subject(host, server, launch, elsewhere=catalogue.IDS))
     return tuple(
         Finding(
             id=one.rule.id,
             title=one.rule.title,
-            level=LEVELS[one.severity],
+            level=worst if one.severity is Severity.ERROR else Level.WARN,
             reason=one.message,
             remedy=one.remedy,
             waived=one.waived,
         )
         for one in found
-        if one.severity in LEVELS
+        if one.severity in (Severity.ERROR, Severity.WARNING)
     )
 
 

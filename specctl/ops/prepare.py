@@ -33,11 +33,11 @@ class Prepared:
     release: Release | None = None
 
 
-def checked(item: Prepared, skipped: Mapping[str, str]) -> Prepared:
+def checked(item: Prepared, skipped: Mapping[str, str], *, served: bool) -> Prepared:
     """Return the plan with what preflight says of it; nothing is checked where nothing is to be done."""
     if item.plan.nothing is not None:
         return item
-    report = examine(item.contact, item.server, item.launch, item.host_facts, skipped)
+    report = examine(item.contact, item.server, item.launch, item.host_facts, skipped, served=served)
     return replace(item, plan=replace(item.plan, checks=report))
 
 
