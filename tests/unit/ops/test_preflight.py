@@ -84,6 +84,16 @@ def test_the_linters_errors_refuse_too(place: tuple[Contact, Server]) -> None:
     assert (passed.refusals, dict(passed.skipped)["E040"]) == ((), "why")
 
 
+def test_the_linter_does_not_stand_in_the_way_back(place: tuple[Contact, Server]) -> None:
+    """What served before is gone back to, whatever a rule says of it now: the rule's error is told as a warning."""
+    here, server = place
+    odd = replace(server, options={**server.options, "--mem-fraction-static": 3})
+    launch = launches.build(here.host, odd, "dflash")
+    report = preflight.examine(here, odd, launch, preflight.gather(here, (odd,)), {}, served=True)
+    assert report.refusals == ()
+    assert [one.level for one in report.findings if one.id == "E040"] == [Level.WARN]
+
+
 def test_facts_of_several_servers_take_one_round_trip(place: tuple[Contact, Server]) -> None:
     """A host is asked once about all its selected servers; one that cannot be reached does not hide it."""
     here, server = place
