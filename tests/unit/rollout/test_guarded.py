@@ -40,7 +40,8 @@ FACTS = ServerFacts(name="chat", current=CurrentRelease(id="7", algo="ddtree"), 
 def test_it_is_read_as_the_host_says_it() -> None:
     """What the host answers comes back whole; without a phase there is no guard."""
     assert Guard.from_wire(WIRE) == ARMED
-    assert [Guard.from_wire(value) for value in (None, {}, [], {"phase": 3})] == [None] * 4
+    others: tuple[object, ...] = (None, {}, [], {"phase": 3})
+    assert [Guard.from_wire(value) for value in others] == [None] * 4
 
 
 @pytest.mark.parametrize(
