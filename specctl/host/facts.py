@@ -110,6 +110,7 @@ def _of_service(args: Args, folder: str, found: Dict[str, object], warnings: Lis
     found.update(or_none(lambda: _port(args, service, state), warnings) or {})
     drifted = or_none(lambda: activate.drift(folder, service, state), warnings)
     found["drift"] = None if drifted is None else bool(drifted)
+    found["drifted"] = drifted
     warnings.extend(drifted or [])
 
 

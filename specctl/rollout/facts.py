@@ -25,6 +25,10 @@ class CurrentRelease:
     algo: str
     manifest: Mapping[str, object] = field(default_factory=dict)
 
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 of each of its files, secret ones left out, as its manifest has them."""
+        return {str(name): str(digest) for name, digest in reading.mapping(self.manifest.get("files")).items()}
+
     def knobs(self) -> Mapping[str, int]:
         """Return the knobs that the release gives to its algo."""
         return stored_knobs(self.manifest, self.algo)
@@ -102,6 +106,7 @@ class ServerFacts:
         """Build it from one entry of the host's answer."""
         drifted = fields.get("drift") is True
         warnings = reading.texts(fields.get("warnings"))
+        drift = _drift(fields.get("drifted"), warnings) if drifted else ()
         current, python = reading.mapping(fields.get("current")), reading.mapping(fields.get("python"))
         pids = fields.get("own_pids")
         return cls(
@@ -109,7 +114,7 @@ class ServerFacts:
             current=_current(current),
             current_unit=reading.text(current.get("text")) or "",
             releases=reading.texts(fields.get("releases")),
-            drift=(warnings or ("the host differs from its current release",)) if drifted else (),
+            drift=drift,
             unit=UnitState.from_wire(fields.get("unit")),
             port=next((port for port in Port if port.value == fields.get("port")), None),
             port_owner=reading.text(fields.get("port_owner")),
@@ -126,7 +131,7 @@ class ServerFacts:
             python_runs=reading.claim(python.get("runs")),
             loaded=reading.text(reading.mapping(fields.get("unit")).get("loaded")),
             own_pids=reading.wholes(pids) if isinstance(pids, list) else None,
-            warnings=() if drifted else warnings,
+            warnings=tuple(warning for warning in warnings if warning not in drift),
             now_s=now_s,
         )
 
@@ -137,6 +142,7 @@ class ServerFacts:
             "release": self.current.id if self.current else None,
             "algo": self.current.algo if self.current else None,
             "releases": list(self.releases),
+            "digests": self.current.digests() if self.current else {},
             "drift": list(self.drift),
             "active": self.unit.active,
             "loaded": self.loaded,
@@ -157,6 +163,11 @@ class ServerFacts:
         """Return this host's past loads of the algo (of any, where there is none), oldest first, with their phases."""
         rows = past_load_rows(self.records, algo)
         return tuple(PastLoad(total_s=seconds, phases=_phases(row.get("phases"))) for row, seconds in rows)
+
+
+def _drift(words: object, warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """Return in which ways the host differs; a host that only says that it does has it among its warnings."""
+    return reading.texts(words) or warnings or ("the host differs from its current release",)
 
 
 def _current(fields: Mapping[str, object]) -> CurrentRelease | None:
