@@ -21,6 +21,8 @@ pytestmark = pytest.mark.sglang
 
 ACT_S = 420.0
 READY_WITHIN_S = 180.0
+# Together they keep the engine busy for ten seconds: longer than a switch takes to begin.
+REQUESTS = 4
 
 
 def act(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -127,19 +129,22 @@ def test_tree_is_refused_before_anything_is_touched(site: Site) -> None:
 
 
 def test_switch_drains_and_proves_the_drafter(site: Site) -> None:
-    """A request that runs is finished before the switch, and DFLASH is proven by the drafter's line and its verify steps."""
+    """Requests that run are finished before the switch, and DFLASH is proven by the drafter's line and its verify steps."""
     serve(site, "none")
-    asked = site.start("ask", "--host", HOST, "--tokens", "600", "--json", "the quick brown fox")
-    until(lambda: site.row(HOST)["running"] == 1, what="the request runs", within_s=60.0)
+    words = ("ask", "--host", HOST, "--tokens", "1200", "--json")
+    asked = [site.start(*words, f"the quick brown fox {number}") for number in range(REQUESTS)]
+    until(lambda: site.row(HOST)["running"] == REQUESTS, what="the requests run", within_s=60.0)
 
     done = act(site, "switch", "--algo", "dflash")
 
-    answer, errors = asked.communicate(timeout=60)
-    assert asked.returncode == 0, errors
-    assert json.loads(answer)["meta_info"]["finish_reason"]["type"] in ("length", "stop")
+    for process in asked:
+        answer, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert json.loads(answer)["meta_info"]["finish_reason"]["type"] in ("length", "stop")
     assert done.returncode == 0, done.stderr
     last = site.records(HOST)[-1]
     assert (last["act"], last["result"], last["serving"]) == ("switch", "done", ["1", "dflash"])
+    assert last["durations_s"]["drain"] > 0.5  # type: ignore[index]  # JSON
     evidence = " · ".join(str(one) for one in last["evidence"])  # type: ignore[attr-defined]  # JSON
     assert f'"Initialized DFLASH draft runner.…" with block_size {BLOCK}' in evidence
     steps, accept = re.search(r"(\d+) verify steps, accept ([\d.]+)", evidence).groups()  # type: ignore[union-attr]
