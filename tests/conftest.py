@@ -1,9 +1,11 @@
-"""What holds for all tests: hypothesis's profiles, and which tests `make soak` adds to those that are marked.
+"""What holds for all tests: hypothesis's profiles, which tests `make soak` adds to those that are marked, and Ctrl-C.
 
 A property says its own count of examples by tests/examples.py; one that says none takes its profile's.
 """
 
 from __future__ import annotations
+
+import signal
 
 import hypothesis
 import pytest
@@ -22,6 +24,10 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("soak" if SOAKING else "ci")
+
+
+# A shell makes programs that it starts in the background deaf to SIGINT, and that is inherited: the servers under test must hear it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HEAVY = frozenset({"numpy", "safetensors", "sglang", "starlette", "tokenizers", "torch", "uvicorn"})
-BASE = frozenset({"fabric", "jinja2", "pydantic", "pyyaml", "rich", "supervisor", "typer"})
+BASE = frozenset({"fabric", "jinja2", "paramiko", "pydantic", "pyyaml", "rich", "supervisor", "typer"})
 EXAMPLE = "specctl/_shipped/inventory/example.yaml"
 BUILD = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
 # What no import names, so that only a look into the wheel tells whether it is there.
