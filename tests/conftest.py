@@ -26,7 +26,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("soak" if SOAKING else "ci")
 
 
-# A shell makes programs that it starts in the background deaf to SIGINT, and that is inherited: the servers under test must hear it.
+# A shell makes its background programs deaf to SIGINT, and children inherit that: the servers under test must hear it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
