@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from specctl.errors import EXIT_INTERRUPTED, LockHeldError, RemoteCommandError, SpecctlError, UnsupportedError
+from specctl.errors import (
+    EXIT_INTERRUPTED,
+    ConnectError,
+    LockHeldError,
+    RemoteCommandError,
+    SpecctlError,
+    UnsupportedError,
+)
 
 NOT_FOUND = 127
 
@@ -32,6 +39,8 @@ def of_wire(op: str, error: object, *, host: str) -> SpecctlError:
             return LockHeldError(message, hint=hint, host=host)
         case "unsupported":
             return UnsupportedError(message, hint=hint, host=host)
+        case "going-down":
+            return ConnectError(f"the host is shutting down ({message})", hint=hint, host=host)
         case "cancelled":
             return OpCancelledError(f"{op} was cancelled", host=host)
         case "remote-command":

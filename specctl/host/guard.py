@@ -82,10 +82,12 @@ def arm(call: Call) -> Mapping[str, object]:
         target={name: args.fields.get(name) for name in TARGET},
     )
     try:
+        # The timer first: whoever dies in between leaves a guard without a state, which removes itself, and never a state
+        # without a guard. It takes no lease from us meanwhile.
         guard_files.write_program(folder, script)
+        guard_files.install(folder, state.server, home, sys.executable)
         with lease.fenced(folder, state.token):
             guard_state.save(folder, state)
-        guard_files.install(folder, state.server, home, sys.executable)
     except (OpError, OSError):
         # Nothing was changed yet by whoever arms for the first time; a half-armed guard must not act on that.
         if earlier is None:

@@ -10,8 +10,8 @@ import os
 import shutil
 from typing import List, Mapping
 
-from specctl.host import commands, files, guard_state
-from specctl.host.wire import REMOTE_COMMAND, OpError
+from specctl.host import commands, files, guard_state, systemd
+from specctl.host.wire import GOING_DOWN, REMOTE_COMMAND, OpError
 
 PROGRAM = "guard.py"
 PROGRAM_MODE = 0o755
@@ -87,7 +87,7 @@ def _systemctl(*words: str) -> None:
     if done.status != 0:
         late = f"did not answer within {ASK_S:.0f} s" if done.status is None else done.last_word()
         raise OpError(
-            REMOTE_COMMAND,
+            GOING_DOWN if systemd.going_down() else REMOTE_COMMAND,
             f"the guard cannot be armed: systemctl {words[0]}: {late}",
             hint="nothing was changed; make systemd work there, then run the command again",
             status=done.status,

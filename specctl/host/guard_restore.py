@@ -101,7 +101,7 @@ def _put_back(folder: str, state: GuardState) -> State:
 def stop_for_good(folder: str, state: GuardState) -> Optional[bool]:
     """Stop the server, and take a first deploy off the service manager; returns whether it is gone, None to try again."""
     try:
-        _call(folder, state, "unit.stop", {"timeout_s": state.stop_s})
+        _call(folder, state, "unit.stop", {"timeout_s": state.stop_s, "for_good": True})
         if state.back is None:
             _call(folder, state, "unit.disable_remove")
     except (OpError, OSError) as error:

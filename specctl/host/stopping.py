@@ -137,7 +137,10 @@ def _kill(processes: List[Process]) -> None:
 
 
 def stop(call: Call) -> Mapping[str, object]:
-    """Stop a server; returns when it is gone, kills after `timeout_s`, raises with the names of what even that left."""
+    """Stop a server; returns when it is gone, kills after `timeout_s`, raises with the names of what even that left.
+
+    With `for_good` nothing will be started in its place: a stranger on its port, or memory that the driver keeps, is only told.
+    """
     began_s = time.monotonic()
     timeout_s = call.args.number("timeout_s", 60.0)
     stopping = Stop(call)
@@ -149,7 +152,7 @@ def stop(call: Call) -> Mapping[str, object]:
         call.emit({"killing": left, "elapsed_s": round(time.monotonic() - began_s, 2)})
         stopping.kill()
         left = stopping.wait(AFTER_KILL_S)
-    if left:
+    if left and (stopping.ours or not call.args.flag("for_good")):
         raise OpError(
             REMOTE_COMMAND,
             f"the server is not gone: {'; '.join(left)}",
@@ -157,6 +160,7 @@ def stop(call: Call) -> Mapping[str, object]:
         )
     return {
         "killed": killed,
+        "left": left,
         "processes": stopping.names(),
         "outlived": stopping.outlived,
         "wall_s": round(time.monotonic() - began_s, 3),

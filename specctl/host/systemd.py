@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, Optional
 
 from specctl.host import cgroups, commands, files, hello, journal
 from specctl.host.states import State
-from specctl.host.wire import REMOTE_COMMAND, UNSUPPORTED, Args, OpError
+from specctl.host.wire import GOING_DOWN, REMOTE_COMMAND, UNSUPPORTED, Args, OpError
 
 UNIT_DIR = "/etc/systemd/system"
 UNIT_MODE = 0o644
@@ -55,6 +55,11 @@ def wanted_by(text: str) -> List[str]:
     return [target for line in lines for target in line.split()]
 
 
+def going_down() -> bool:
+    """Claim that the host is shutting down: what systemd refuses or ends then says nothing about the server."""
+    return commands.run(["systemctl", "is-system-running"], REQUEST_S).stdout.strip() == b"stopping"
+
+
 class Systemd:
     """One unit of the system's service manager."""
 
@@ -84,7 +89,7 @@ class Systemd:
         said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().split("\n")[0]
         late = f"did not answer within {timeout_s:.0f} s" if done.status is None else said
         raise OpError(
-            REMOTE_COMMAND,
+            GOING_DOWN if going_down() else REMOTE_COMMAND,
             f"systemctl {words[0]} {self.unit}: {late}",
             hint=f"systemctl status {self.unit}",
             status=done.status,

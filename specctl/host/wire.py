@@ -11,6 +11,7 @@ USAGE = "usage"
 UNSUPPORTED = "unsupported"
 LOCK_HELD = "lock-held"
 REMOTE_COMMAND = "remote-command"
+GOING_DOWN = "going-down"
 CANCELLED = "cancelled"
 INTERNAL = "internal"
 

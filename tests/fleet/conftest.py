@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.fleet import fleet as fleets
-from tests.fleet import requirements
+from tests.fleet import places, requirements
+from tests.fleet.places import ACT_S, NEW, Place
 from tests.fleet.site import Site
 
 DEFAULT_HOSTS = 3
@@ -69,3 +70,13 @@ def site(fresh_fleet: fleets.Fleet) -> Site:
     made = Site(fleet=fresh_fleet, hosts=tuple(fresh_fleet.hosts))
     made.describe()
     return made
+
+
+@pytest.fixture
+def spots(site: Site) -> list[Place]:
+    """Give a server a host that runs release 1 with algo none; the next deploy writes release 2."""
+    places.describe(site)
+    done = site.run("deploy", "--all", "--algo", "none", "--yes", timeout_s=ACT_S)
+    assert done.returncode == 0, done.stderr
+    places.describe(site, options=NEW)
+    return [Place(site, host) for host in site.hosts]

@@ -125,6 +125,11 @@ class Host:
             raise FleetError(f"{self.name}: {shlex.join(argv)}: status {done.returncode}: {done.stderr.strip()}")
         return done.stdout
 
+    @property
+    def root(self) -> Path:
+        """Return the host's root folder as this machine sees it; another one after each boot."""
+        return self._file("/")
+
     def boot_id(self) -> str:
         """Return the identity of the current boot."""
         return self.read(BOOT_ID).decode().strip()
