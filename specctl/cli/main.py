@@ -56,12 +56,14 @@ def print_error(error: SpecctlError, *, as_json: bool) -> None:
 
         typer.echo(json.dumps({"error": error.as_json()}), err=True)
         return
+    from specctl.ui.text import plain
+
     if isinstance(error, InventoryError):
         for problem in error.problems:
-            typer.echo(str(problem), err=True)
-    typer.echo(f"error: {error}", err=True)
+            typer.echo(plain(str(problem)), err=True)
+    typer.echo(plain(f"error: {error}"), err=True)
     if error.hint:
-        typer.echo(f"  try: {error.hint}", err=True)
+        typer.echo(plain(f"  try: {error.hint}"), err=True)
 
 
 def _print_misread(error: typer.TyperException, *, as_json: bool) -> None:

@@ -22,6 +22,7 @@ from rich.text import Text
 from specctl.rollout.gate_types import GateState
 from specctl.rollout.story import kind
 from specctl.ui import events, gate
+from specctl.ui.text import plain
 
 PLAIN_EVERY_S = 30.0
 JSON_EVERY_S = 1.0
@@ -92,7 +93,7 @@ class Board:
 
     def step(self, host: str, name: str, text: str) -> None:
         """Say that a step of an act stands so and so; the next call replaces the row."""
-        self._say(lambda: self._step(host, name, text))
+        self._say(lambda: self._step(host, name, plain(text)))
 
     def _step(self, host: str, name: str, text: str) -> None:
         self._fit(host)
@@ -118,7 +119,7 @@ class Board:
 
     def final(self, host: str, name: str, text: str) -> None:
         """Say something that stays; the host's row goes."""
-        self._say(lambda: self._final(host, name, text))
+        self._say(lambda: self._final(host, name, plain(text)))
 
     def _final(self, host: str, name: str, text: str) -> None:
         self._fit(host)

@@ -5,6 +5,13 @@ from __future__ import annotations
 UNKNOWN = "—"
 
 
+def plain(text: str) -> str:
+    """Return a text fit for a terminal: what would steer it, or cannot be written, is spelled out; lines stay lines."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
+
+
 def age(seconds: float | None) -> str:
     """Return an age in the largest unit that keeps two figures: 4 s, 12 min, 3 h, 5 d."""
     if seconds is None:

@@ -236,3 +236,14 @@ def test_an_audience_that_left_ends_nothing() -> None:
     board.step("gpu1", "stop", "asked to stop")
     board.final("gpu1", "deployed", "release 1")
     board.close()
+
+
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.LIVE])
+def test_hosts_words_do_not_steer_the_terminal(mode: Mode) -> None:
+    """What a host says is spelled out where it would move the cursor, set the title or turn the writing round."""
+    screen = Screen(mode=mode)
+    with screen.board("gpu1") as board:
+        board.final("gpu1", "failed", "\x1b]0;owned\x07 \u202egnp.exe")
+    said = screen.file.getvalue()
+    assert "\\x1b]0;owned\\x07 \\u202egnp.exe" in said
+    assert "\x1b]" not in said
