@@ -11,7 +11,6 @@ import yaml
 from tests.fleet import places
 from tests.fleet.places import ACT_S, ALLOW_FAULTS, NEW, Place, require_one, require_stopped, together
 from tests.fleet.site import MODELS, Site
-from tests.fleet.waiting import until
 
 OLD, FRESH = ("1", "none"), ("2", "dflash")
 SHORT = {"load": "20s", "stall": "4s", "drain": "1s", "stop": "3s"}
@@ -123,24 +122,6 @@ def stranger(place: Place) -> Callable[[], object]:
         ["systemd-run", f"--unit={unit}", f"--working-directory={checkout}", "--collect", "--quiet", *engine]
     )
     return lambda: place.machine.console(["systemctl", "kill", "--signal=KILL", unit])
-
-
-def test_port_held_before(site: Site) -> None:
-    """A server that somebody started by hand on the port is seen before anything is begun: exit 2, and it goes on."""
-    places.describe(site)
-    place = Place(site, "gpu1")
-    end = stranger(place)
-    try:
-        listening = ["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {place.port}), 1)"]
-        until(lambda: place.machine.console(listening).returncode == 0, within_s=60.0, what="the stranger listens")
-        held = place.engines()
-        done = place.run("deploy", "--yes")
-        assert done.returncode == 2, done.stderr
-        assert str(place.port) in done.stderr
-        assert place.engines() == held
-        assert not place.has("current")
-    finally:
-        end()
 
 
 def test_port_taken_in_the_load(spots: list[Place]) -> None:
