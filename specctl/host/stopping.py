@@ -158,6 +158,8 @@ def stop(call: Call) -> Mapping[str, object]:
             f"the server is not gone: {'; '.join(left)}",
             hint="end what is named, then run the command again",
         )
+    if killed:
+        stopping.service.reset_failed()  # it was stopped on purpose: what it ended with is no failure
     return {
         "killed": killed,
         "left": left,

@@ -271,6 +271,8 @@ def test_a_deaf_engine_is_killed(deployed: Deployed) -> None:
     stopped = deployed.call("unit.stop", timeout_s=1)
     state = deployed.call("unit.state")
     assert stopped["killed"] is True
+    assert isinstance(state["unit"], dict)
+    assert state["unit"]["active"] == "inactive"  # it was stopped on purpose, so it has not failed
     assert time.monotonic() - began < 10
     assert (state["pids"], state["port"]) == ([], "refused")
 
