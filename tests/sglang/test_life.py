@@ -131,6 +131,8 @@ def test_tree_is_refused_before_anything_is_touched(site: Site) -> None:
 def test_switch_drains_and_proves_the_drafter(site: Site) -> None:
     """Requests that run are finished before the switch, and DFLASH is proven by the drafter's line and its verify steps."""
     serve(site, "none")
+    # Asks the engine's interpreter what it knows, which takes longer than the requests; the answer is kept.
+    assert act(site, "switch", "--algo", "dflash", "--dry-run").returncode == 0
     words = ("ask", "--host", HOST, "--tokens", "1200", "--json")
     asked = [site.start(*words, f"the quick brown fox {number}") for number in range(REQUESTS)]
     until(lambda: site.row(HOST)["running"] == REQUESTS, what="the requests run", within_s=60.0)
