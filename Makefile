@@ -10,10 +10,10 @@ PYTEST := $(ENVIRONMENT) $(BIN)/python -m pytest
 # A file's tests stay together: they share servers.
 WORKERS := --numprocesses 2 --dist loadfile
 
-.PHONY: help demo test unit fleet lint types contracts check soak bench lock schema clean
+.PHONY: help demo test unit fleet lint types contracts check sglang-env test-sglang soak bench lock schema clean
 
 help: ## Show what can be made.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 $(STAMP): pyproject.toml requirements/dev.lock
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: name a Python >= 3.11, make PYTHON=python3.12 …" >&2; exit 1; }
@@ -44,6 +44,12 @@ unit: $(STAMP) ## Run the quick tests (under a minute).
 
 fleet: $(STAMP) ## Run the slow tests and those on real systemd hosts (root and systemd-nspawn; skipped with a reason elsewhere).
 	$(PYTEST) -m "(fleet or slow) and not soak" tests
+
+sglang-env: $(STAMP) ## Make the real engine's environment (11 GB, outside the checkout).
+	$(ENVIRONMENT) $(BIN)/python -m tests.sglang.environment
+
+test-sglang: $(STAMP) ## Test against the real SGLang (skipped with a reason without its environment).
+	$(PYTEST) -m sglang tests/sglang
 
 soak: $(STAMP) ## Run the long counts (about 20 minutes): properties with many more examples, cycles of deploys with faults.
 	SPECCTL_SOAK=1 $(PYTEST) -m "soak and not sglang" tests

@@ -156,11 +156,11 @@ def test_the_pages_show_commands() -> None:
 
 def test_targets_of_make_exist() -> None:
     """Every `make TARGET` that a page shows is in the Makefile."""
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     shown = {
         name
         for page in PAGES
-        for name in re.findall(r"(?:`|^(?:\$ )?)make ([a-z]+)\b", page.read_text("utf-8"), re.MULTILINE)
+        for name in re.findall(r"(?:`|^(?:\$ )?)make ([a-z-]+)\b", page.read_text("utf-8"), re.MULTILINE)
     }
     assert shown <= targets
     assert {"demo", "test"} <= shown
