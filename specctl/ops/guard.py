@@ -83,11 +83,17 @@ def verdict(turn: Turn) -> Mapping[str, object] | None:
         found = Guard.from_wire(answer.get("guard"))
         if found is None:
             return _its_record(turn)
-        if found.token != turn.token:
+        if found.token != turn.token or _persons(answer.get("lease")):
             return None
         turn.reporter.step(turn.host, "guard", found.words())
         time.sleep(POLL_S)
     return None
+
+
+def _persons(lease: object) -> bool:
+    """Claim that somebody other than the guard holds the server now: the guard waits for them, and so would we."""
+    owner = lease.get("owner") if isinstance(lease, Mapping) else None
+    return owner is not None and owner != WHO
 
 
 def _its_record(turn: Turn) -> Mapping[str, object] | None:

@@ -13,14 +13,14 @@ from tests.fleet.places import ACT_S, ALLOW_FAULTS, NEW, Place, require_one, req
 from tests.fleet.site import MODELS, Site
 
 OLD, FRESH = ("1", "none"), ("2", "dflash")
-SHORT = {"load": "20s", "stall": "4s", "drain": "1s", "stop": "3s"}
+SHORT = {"load": "40s", "stall": "8s", "drain": "1s", "stop": "3s"}
 # What an engine does when it is tried, and what the record says of it.
 FAULTS: Mapping[str, str] = {
     "crash:init": "init",
     "exit137:draft": "",
     "hang:graph": "nothing moved",
     "oom:weights": "memory",
-    "never-ready": "not ready",
+    "never-ready": "nothing moved",
     "half-answer": "",
     "exit137:serving": "died during the smoke",
     "claims-dflash-runs-none": "",
