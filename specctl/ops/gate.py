@@ -30,6 +30,8 @@ from specctl.rollout.story import headline
 
 # Log lines of the smoke may reach the journal a little after its last answer.
 EVIDENCE_WAIT_S = 5.0
+# A request that failed may be the first sign of a death, which is then the cause to name.
+DEATH_WAIT_S = 2.0
 SILENCE_S = 15.0
 KEY_REFUSED = frozenset({"status 401", "status 403"})
 # More lines than this of one start are not looked at: a real load prints a few hundred.
@@ -248,11 +250,14 @@ class Gate:
         smoke = answers[0] if answers else SmokeResult(failures=("the smoke did not end",), text_ok=False)
         info = client.get("/server_info", timeout_s=10.0).fields or None
         deadline = time.monotonic() + EVIDENCE_WAIT_S
+        doubt = time.monotonic() + (DEATH_WAIT_S if smoke.failures else 0.0)
         while True:
             changed = changed or self._listen(0.1)
             proof = self._judge(begun, smoke, info)
             if changed:
                 proof = Refuted(reasons=(changed,))
+            elif time.monotonic() < doubt:
+                continue
             if not isinstance(proof, Claimed) or time.monotonic() > deadline:
                 return self._end(smoke, proof)
 
@@ -264,7 +269,8 @@ class Gate:
         self.lines.extend(self._clean(look.lines))
         pinned = self.question.started
         unit = look.unit
-        if unit.active not in (None, "active", "activating", "reloading"):
+        waits = (unit.sub or "").startswith("auto-restart")
+        if waits or unit.active not in (None, "active", "activating", "reloading"):
             return f"the server died during the smoke (exit status {unit.exit_status})"
         if pinned.invocation and unit.invocation and unit.invocation != pinned.invocation:
             return "the server was restarted during the smoke"
