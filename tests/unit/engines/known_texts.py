@@ -1,4 +1,4 @@
-"""The tables of known texts in docs/gate.md, made from the grammar; `python -m tests.unit.engines.known_texts` writes them anew."""
+"""The tables of known texts in docs/troubleshooting.md, made from the grammar; `python -m tests.unit.engines.known_texts` writes them anew."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from specctl.engines._log_types import KnownText, TextKind
 from specctl.engines._sglang_log import GRAMMAR
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "gate.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
 _HEADINGS = {TextKind.CAUSE: "What it is", TextKind.CONSEQUENCE: "What follows", TextKind.NOTE: "Worth knowing"}
 
 
