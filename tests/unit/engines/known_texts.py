@@ -1,4 +1,4 @@
-"""The tables of known texts in docs/troubleshooting.md, made from the grammar; `python -m tests.unit.engines.known_texts` writes them anew."""
+"""The tables of known texts in docs/troubleshooting.md; `python -m tests.unit.engines.known_texts` writes them anew."""
 
 from __future__ import annotations
 
