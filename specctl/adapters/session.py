@@ -142,8 +142,9 @@ class HostSession:
                 continue
             if isinstance(reply, _Lost):
                 raise self._gone()
-            if isinstance(event := reply.get("event"), Mapping):
-                if on_event is not None:
+            if not _is_final(reply):
+                event = reply.get("event")
+                if on_event is not None and isinstance(event, Mapping):
                     on_event(event)
             elif isinstance(result := reply.get("result"), Mapping):
                 return result
@@ -238,9 +239,8 @@ class HostSession:
         number = reply.get("id")
         if number == 0 and isinstance(reply.get("error"), dict):
             self._refusal = reply["error"]
-        final = "result" in reply or "error" in reply
         with self._lock:
-            take = self._waiting.pop if final else self._waiting.get
+            take = self._waiting.pop if _is_final(reply) else self._waiting.get
             replies = take(number, None) if isinstance(number, int) else None
         if replies is not None:
             replies.put(reply)
@@ -270,3 +270,8 @@ class HostSession:
                 return
             with contextlib.suppress(SpecctlError, OSError):
                 self._send({"id": next(self._numbers), "op": "ping", "args": {}})
+
+
+def _is_final(reply: Mapping[str, object]) -> bool:
+    """Claim that no other reply to the same request follows."""
+    return "result" in reply or "error" in reply

@@ -24,6 +24,8 @@ LIMITS = {"load": "60s", "stall": "40s", "drain": "5s", "stop": "5s", "confirm":
 ALLOW_FAULTS = {"SPECCTL_LAB_ALLOW_FAULTS": "1"}
 # A moment of an act comes within this, and an act that nothing hinders ends within this, on a machine that is busy otherwise.
 MOMENT_S = 60.0
+# Phases of a guard that does nothing any more; what is left of its files goes with the next act or boot.
+OVER = ("confirmed", "ended")
 ACT_S = 180.0
 NEW = {"context-length": 512}
 # A client that asks again and again while its flag is there, and ends when nobody answers any more.
@@ -275,7 +277,8 @@ def at_rest(place: Place, within_s: float) -> None:
 
     def over() -> bool:
         try:
-            return place.machine.is_running and not place.has("guard") and not place.leased()
+            state = json.loads(place.read("guard/state.json") or b'{"phase": "ended"}')
+            return place.machine.is_running and state["phase"] in OVER and not place.leased()
         except (FleetError, OSError, ValueError):  # the host is on its way down or up, or the lease is being renewed
             return False
 

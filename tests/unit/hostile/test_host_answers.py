@@ -47,6 +47,7 @@ def answered(replies: list[bytes]) -> object:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(LINE, min_size=1, max_size=4))
 @example([b"[" * 3000 + b"\n", HELLO])
+@example([b'{"id": 1, "event": {}, "result": {}}'])
 def test_first_words(lines: list[bytes]) -> None:
     """A host that greets with anything is refused in words, or taken for what it says."""
     found = answered([b"\n".join(lines) + b"\n", b"\n".join(lines) + b"\n"])
