@@ -31,7 +31,7 @@ def undone(place: Place, *commands: str) -> Iterator[None]:
     "steps", [("stop", "gate", "smoke"), pytest.param(("write", "swap", "start"), marks=pytest.mark.soak)]
 )
 def test_rebooted_in_an_act(spots: list[Place], steps: tuple[str, ...]) -> None:
-    """A host that reboots in the middle of a deploy comes up with what served before, and the command never says success."""
+    """A host that reboots in the middle of a deploy comes up with what served before; the command says success of a confirm alone."""
     at = dict(zip(spots, steps, strict=True))
     before = {place: place.processes() for place in spots}
 
@@ -40,6 +40,12 @@ def test_rebooted_in_an_act(spots: list[Place], steps: tuple[str, ...]) -> None:
         moment(place, told, at[place], before[place])
         place.machine.reboot()
         code = told.ends()
+        if code == 0:  # the reboot was slower than the last step: the confirm had gone out, so the new release serves
+            assert at[place] == "smoke", told.errors
+            at_rest(place, TAKEN_BACK_S)
+            require_one(place, ("2", "dflash"))
+            assert place.last()[1] == "done"
+            return
         # Before anything was changed it may be the guard that cannot be armed: 4.
         assert code in (3, 6) or (code == 4 and at[place] == "write"), (at[place], code, told.errors)
         at_rest(place, TAKEN_BACK_S)
