@@ -31,7 +31,7 @@ def undone(place: Place, *commands: str) -> Iterator[None]:
     "steps", [("stop", "gate", "smoke"), pytest.param(("write", "swap", "start"), marks=pytest.mark.soak)]
 )
 def test_rebooted_in_an_act(spots: list[Place], steps: tuple[str, ...]) -> None:
-    """A host that reboots in the middle of a deploy comes up with what served before; the command says success of a confirm alone."""
+    """A host that reboots in the middle of a deploy comes up with what served before; success is said of a confirm alone."""
     at = dict(zip(spots, steps, strict=True))
     before = {place: place.processes() for place in spots}
 
