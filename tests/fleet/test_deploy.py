@@ -230,8 +230,9 @@ def test_secret_reaches_the_engine_and_nothing_else(site: Site) -> None:
     found = host.console(["grep", "-rl", KEY, "/etc/systemd", FOLDER]).stdout.split()
     assert found == [f"{FOLDER}/releases/1/engine.yaml"]
     assert KEY not in site.run("logs", "--host", "gpu1", "-n", "1000").stdout
-    refused = host.console(["curl", "-s", f"http://127.0.0.1:{PORT}/v1/models"])
-    assert KEY not in refused.stdout
+    asked = f"import http.client as h; c = h.HTTPConnection('127.0.0.1', {PORT}); c.request('GET', '/v1/models')"
+    refused = host.console(["python3", "-c", f"{asked}; print(c.getresponse().status)"])
+    assert refused.stdout.strip() == "401"
     copy = (site.fleet.home / ".local/state/specctl/records.jsonl").read_text()
     assert KEY not in copy
 
