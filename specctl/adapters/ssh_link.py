@@ -16,7 +16,7 @@ from pathlib import Path
 import paramiko
 from paramiko.agent import AgentKey, AgentSSH
 from paramiko.auth_strategy import AuthSource, AuthStrategy, InMemoryPrivateKey, NoneAuth, SourceResult
-from paramiko.common import MSG_CHANNEL_REQUEST
+from paramiko.common import MSG_CHANNEL_CLOSE, MSG_CHANNEL_REQUEST, MSG_CHANNEL_WINDOW_ADJUST
 from paramiko.pkey import UnknownKeyType
 
 from specctl.adapters import known_hosts, ssh_keys, ssh_refusals
@@ -26,6 +26,8 @@ from specctl.adapters.ssh_stream import TICK_S, SshStream
 # All that Paramiko and the socket below it raise when a connection fails.
 LINK_ERRORS = (paramiko.SSHException, EOFError, OSError)
 CHANNEL_LIMIT_S = 15.0
+# Messages of an open channel (RFC 4254): window adjust, data, extended data, end of file, close, request.
+CHANNEL_MESSAGES = range(MSG_CHANNEL_WINDOW_ADJUST, MSG_CHANNEL_REQUEST + 1)
 # A person may have to touch a token before the agent signs.
 AGENT_LIMIT_S = 60.0
 FORBIDDEN = 1
@@ -38,11 +40,38 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 class Link(paramiko.Transport):
-    """A Paramiko connection that also keeps the signals that ended programs, which Paramiko throws away."""
+    """A Paramiko connection that keeps the signals that ended programs, and never speaks on a channel that it has closed.
+
+    Paramiko makes a message under its channel's lock and sends it outside, so that an end of input may leave after the close
+    that another thread sends; sshd hangs up on whoever names a channel that is gone, and every other program is lost with it.
+    """
 
     def __init__(self, sock: socket.socket, **options: bool | dict[str, list[str]] | None) -> None:
-        super().__init__(sock, **options)  # type: ignore[arg-type]  # SSHClient.connect hands its own options through
         self.signals: dict[int, str] = {}
+        self._sending = threading.Lock()
+        self._gone: set[int] = set()
+        super().__init__(sock, **options)  # type: ignore[arg-type]  # SSHClient.connect hands its own options through
+
+    def _send_user_message(self, data: paramiko.Message) -> None:
+        """Send a message, unless it speaks of a channel whose close has been sent."""
+        packet = data.asbytes()
+        number = int.from_bytes(packet[1:5], "big")
+        if packet[0] not in CHANNEL_MESSAGES:
+            super()._send_user_message(data)  # type: ignore[misc]  # the stubs leave out what subclasses may override
+            return
+        with self._sending:
+            if number in self._gone:
+                return
+            if packet[0] == MSG_CHANNEL_CLOSE:
+                self._gone.add(number)
+            super()._send_user_message(data)  # type: ignore[misc]  # as above
+
+    def _parse_channel_open_success(self, m: paramiko.Message) -> None:
+        """Note that the host uses a number again for a new channel."""
+        m.get_int()
+        self._gone.discard(m.get_int())
+        m.rewind()
+        super()._parse_channel_open_success(m)  # type: ignore[misc]  # as above
 
     def treat_request(self, channel: paramiko.Channel, message: paramiko.Message) -> None:
         """Keep an exit-signal, then let Paramiko treat the request as ever."""
