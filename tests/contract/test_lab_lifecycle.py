@@ -11,6 +11,8 @@ from tests.contract.recordings import rows
 from tests.labmodels import Folders
 from tests.labserver import LabServer, wait_until
 
+pytestmark = pytest.mark.slow  # whole lives of real servers
+
 
 def test_phases_of_a_start(folders: Folders, logs: Path) -> None:
     """A start is refused, then 503 with answers on the info routes, then ready: the recorded sequence."""

@@ -19,6 +19,8 @@ import yaml
 
 from tests.labserver import free_port, wait_until
 
+pytestmark = pytest.mark.slow  # whole lives of real servers
+
 ALLOW_FAULTS = {"SPECCTL_LAB_ALLOW_FAULTS": "1"}
 COMMAND_LIMIT_S = 120.0
 HOST = ("--host", "local")
