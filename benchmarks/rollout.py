@@ -41,14 +41,14 @@ def inventory(hosts: tuple[str, ...], mark: int) -> str:
         "target": "nothing",
         "port": 8000,
         "algo": "none",
-        "python": "/usr/bin/python3",
+        "python": sys.executable,
         "env": {"MARK": str(mark)},
         "limits": {"drain": "5s", "stop": "5s"},
     }
     return yaml.safe_dump(
         {
             "engine_profiles": {"idle": profile},
-            "models": {"nothing": {"path": "/nowhere"}},
+            "models": {"nothing": {"path": str(ROOT / "specctl" / "lab" / "models" / "target")}},
             "servers": {"idle": server},
             "hosts": {name: {"servers": ["idle"]} for name in hosts},
         },
