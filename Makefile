@@ -9,6 +9,8 @@ ENVIRONMENT := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 OPENBLAS_NUM_THR
 PYTEST := $(ENVIRONMENT) $(BIN)/python -m pytest
 # A file's tests stay together: they share servers.
 WORKERS := --numprocesses 2 --dist loadfile
+# The quick tests wait more than they compute: more workers than cores.
+QUICK_WORKERS := --numprocesses 4 --dist loadfile
 
 .PHONY: help demo test unit fleet lint types contracts check sglang-env test-sglang soak bench lock schema clean
 
@@ -40,7 +42,7 @@ contracts: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP) ## Run the quick tests (under a minute).
-	$(PYTEST) $(WORKERS) -m "not fleet and not slow and not soak and not sglang" tests
+	$(PYTEST) $(QUICK_WORKERS) -m "not fleet and not slow and not soak and not sglang" tests
 
 fleet: $(STAMP) ## Run the slow tests and those on real systemd hosts (root and systemd-nspawn; skipped with a reason elsewhere).
 	$(PYTEST) $(WORKERS) -m "(fleet or slow) and not soak" tests || { \

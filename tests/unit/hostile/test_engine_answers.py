@@ -6,6 +6,7 @@ import json
 import time
 import unicodedata
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +39,8 @@ UNIT = objects("active", "sub", "invocation", "main_pid", "restarts", "result", 
 LOOK = objects(
     "at_s", "port", "ready", "lines", "processes", "rss_bytes", "read_bytes", "cpu_s", "gpu_bytes", "journal_lost"
 )
+
+pytestmark = pytest.mark.slow  # hundreds of examples of everything that an engine or a host may say
 SPEC = GateSpec(grammar=GRAMMAR, started_at_s=0.0, load_s=60.0, stall_s=20.0)
 LINES = st.lists(TEXTS | st.sampled_from([text.pattern.pattern for text in GRAMMAR.texts]), max_size=5)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,8 @@ ERROR = objects("kind", "message", "hint", "output", "status")
 REPLY = st.fixed_dictionaries(
     {"id": st.sampled_from([0, 1, 2]) | JSON}, optional={"result": JSON, "error": ERROR | JSON, "event": JSON}
 )
+
+pytestmark = pytest.mark.slow  # hundreds of examples of everything that an engine or a host may say
 LINE = BODIES | REPLY.map(lambda reply: json.dumps(reply).encode())
 HELLO = b'{"id": 1, "result": {}}\n'
 LIMIT_S = 10.0
