@@ -138,6 +138,35 @@ class JournalSource(Source):
                 self._from = ["--lines=all", f"--after-cursor={mark}"]
 
 
+def journal_head(unit: str, lines: int, invocation: Optional[str]) -> List[str]:
+    """Return the first lines of one start, however much came after them; fewer when the journal no longer has them."""
+    argv = [
+        "journalctl",
+        "--output=json",
+        f"--output-fields={FIELDS}",
+        "--all",
+        "--quiet",
+        *selection(unit, invocation),
+    ]
+    child = commands.start(argv)
+    late = threading.Timer(TAIL_S, commands.end, (child,))
+    late.daemon = True
+    late.start()
+    found: List[str] = []
+    try:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        threading.Thread(target=child.stderr.read, daemon=True).start()
+        for entry in entries(child.stdout):
+            found.extend(parse(entry)[0] if entry is not None else [])
+            if len(found) >= lines:
+                break
+    finally:
+        late.cancel()
+        commands.end(child)
+    return found[:lines]
+
+
 def journal_tail(unit: str, lines: int, invocation: Optional[str]) -> List[str]:
     """Return the last lines of a unit's journal; raises when the journal cannot be read."""
     argv = ["journalctl", "--output=json", f"--output-fields={FIELDS}", "--all", "--quiet", f"--lines={lines}"]

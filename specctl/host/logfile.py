@@ -43,6 +43,15 @@ def tail(path: str, count: int) -> List[str]:
     return found[-count:] if count else []
 
 
+def head(path: str, place: Mapping[str, object], count: int) -> List[str]:
+    """Return the first lines from a mark on; none when the log that the mark speaks of is gone."""
+    file = FileSource(path, place).open_marked()
+    if file is None:
+        return []
+    with file:
+        return split(file.read(TAIL_BYTES).decode("utf-8", "replace"))[:count]
+
+
 class Pieces:
     """Bytes into lines: a carriage return ends a line too; what has no end yet waits, but not beyond a line's limit."""
 
@@ -78,8 +87,8 @@ class FileSource(Source):
         """End the thread."""
         self._stopped.set()
 
-    def _open(self) -> Optional[BinaryIO]:
-        """Open the file that the mark speaks of, else the newest from its beginning."""
+    def open_marked(self) -> Optional[BinaryIO]:
+        """Open the file that the mark speaks of, at its place; None when it is gone."""
         for path in (self._path, f"{self._path}.1"):
             try:
                 file = open(path, "rb")  # noqa: SIM115  # read by the thread until the log is rotated
@@ -90,7 +99,6 @@ class FileSource(Source):
                 file.seek(self._offset)
                 return file
             file.close()
-        self._inode, self._offset = None, 0
         return None
 
     def _rotated(self, file: BinaryIO) -> bool:
@@ -103,8 +111,10 @@ class FileSource(Source):
 
     def _follow(self, queue: LineQueue) -> None:
         while not self._stopped.is_set():
-            file = self._open()
+            file = self.open_marked()
             if file is None:
+                # What the mark speaks of is gone: the newest log is read from its beginning.
+                self._inode, self._offset = None, 0
                 self._stopped.wait(PERIOD_S)
                 continue
             with file:

@@ -1,4 +1,4 @@
-"""Show a server's log: its last lines and, if asked, what comes after them until cancelled."""
+"""Show a server's log: its first lines, or its last and, if asked, what comes after them until cancelled."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def logs(call: Call) -> Mapping[str, object]:
     service = services.of(args)
     count = max(0, args.whole("lines", LINES))
     invocation = args.text_or_none("invocation")
+    first = args.whole_or_none("first")
+    if first is not None:
+        opening = service.head(first, invocation)
+        _emit(call, opening)
+        return {"lines": len(opening)}
     if not args.flag("follow"):
         found = service.tail(count, invocation)
         _emit(call, found)

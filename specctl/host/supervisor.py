@@ -246,6 +246,12 @@ class Supervisor:
         del invocation
         return logfile.tail(Args(self._noted()).text_or_none("log") or self._log_path(), lines)
 
+    def head(self, lines: int, invocation: Optional[str]) -> List[str]:
+        """Return the first lines of the log since the last start by us."""
+        del invocation
+        noted = Args(self._noted())
+        return logfile.head(noted.text_or_none("log") or self._log_path(), noted.fields, lines)
+
     def details(self, state: State) -> Mapping[str, object]:
         """Return what only the manager knows."""
         return {"loaded": state.loaded, "needs_reload": None, "enabled": None}

@@ -179,6 +179,10 @@ class Systemd:
         """Return the last lines of the unit's log."""
         return journal.journal_tail(self.unit, lines, invocation)
 
+    def head(self, lines: int, invocation: Optional[str]) -> List[str]:
+        """Return the first lines of one start's log."""
+        return journal.journal_head(self.unit, lines, invocation)
+
     def details(self, state: State) -> Mapping[str, object]:
         """Return what only systemd knows."""
         return {"loaded": state.loaded, "needs_reload": state.needs_reload, "enabled": state.enabled}

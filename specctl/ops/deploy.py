@@ -176,7 +176,13 @@ def carry_out(item: Prepared, request: Request, reporter: Reporter, interrupted:
             back=way_back(contact, server, item.facts),
         )
         skipped = plan.checks.skipped if plan.checks else {}
-        record = replace(blank_record(contact, server, request.act), previous=plan.running, skipped_checks=skipped)
+        record = replace(
+            blank_record(contact, server, request.act),
+            previous=plan.running,
+            skipped_checks=skipped,
+            digests=item.digests,
+            weights_bytes=item.facts.weights_bytes,
+        )
         aim = aim_of(item)
         ended = settle(turn, aim, acts.perform(turn, aim, record, request.care))
         if ended.error is None:

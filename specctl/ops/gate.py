@@ -8,7 +8,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -35,7 +37,7 @@ DEATH_WAIT_S = 2.0
 SILENCE_S = 15.0
 KEY_REFUSED = frozenset({"status 401", "status 403"})
 # More lines than this of one start are not looked at: a real load prints a few hundred.
-LINES_KEPT = 100_000
+LINES_KEPT = 20_000
 LINE_CHARACTERS = 4096
 INTERRUPTED = "interrupted by the operator"
 
@@ -47,7 +49,6 @@ class GateEnd:
     state: GateState
     smoke: SmokeResult | None = None
     proof: Proof | None = None
-    lines: tuple[str, ...] = ()
     interrupted: bool = False
     proof_wanted: bool = True
 
@@ -90,7 +91,10 @@ def proof_text(proof: Proof | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is to be gated: which algo with which knobs, since when, and how much of a proof is wanted."""
+    """What is to be gated: which algo with which knobs, since when, and how much of a proof is wanted.
+
+    `opening`: the first log lines of a server that runs already, whose whole log may be long; None reads all since the start.
+    """
 
     algo: AlgoProfile
     knobs: Mapping[str, int]
@@ -100,6 +104,7 @@ class Question:
     target_bytes: int | None = None
     draft_bytes: int | None = None
     prove: bool = True
+    opening: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -109,12 +114,13 @@ class _Watch:
     contact: Contact
     server: Server
     started: UnitState
+    since: str | None = None
     looks: queue.Queue[Observation | SpecctlError] = field(default_factory=queue.Queue)
     done: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
         """Watch until cancelled."""
-        args = {"invocation": self.started.invocation, "period_s": 0.2}
+        args = {"invocation": self.started.invocation, "period_s": 0.2, "since": self.since}
         try:
             self.contact.call(
                 "watch",
@@ -167,8 +173,10 @@ class Gate:
         self.interrupted = interrupted
         self.spec = self._spec()
         self.state = folds.begin(self.spec)
-        self.lines: list[str] = []
-        self.watch = _Watch(contact, server, question.started)
+        self.opening = list(self._clean(question.opening or ()))
+        self.latest: deque[str] = deque(maxlen=LINES_KEPT)
+        since = "now" if question.opening is not None else None
+        self.watch = _Watch(contact, server, question.started, since=since)
 
     def _spec(self) -> GateSpec:
         asked, limits = self.question, self.server.limits
@@ -200,7 +208,6 @@ class Gate:
             state=self.state,
             smoke=smoke,
             proof=proof,
-            lines=tuple(self.lines),
             interrupted=self.interrupted.is_set(),
             proof_wanted=self.question.prove,
         )
@@ -208,14 +215,13 @@ class Gate:
     def _take(self, look: Observation) -> None:
         """Fold one look in, and keep its lines for the proof."""
         look = replace(look, lines=self._clean(look.lines))
-        self.lines.extend(look.lines)
+        self.opening.extend(look.lines[: max(0, LINES_KEPT - len(self.opening))])
         self.state = folds.advance(self.spec, self.state, look)
         self.show(self.state)
 
     def _clean(self, lines: tuple[str, ...]) -> tuple[str, ...]:
         """Return the lines that are kept and shown: bounded, known secrets blotted out (the engine prints its keys in clear)."""
-        room = max(0, LINES_KEPT - len(self.lines))
-        return tuple(self.contact.redactor.redact(line[:LINE_CHARACTERS]) for line in lines[:room])
+        return tuple(self.contact.redactor.redact(line[:LINE_CHARACTERS]) for line in lines)
 
     def _load(self) -> None:
         """Look until there is a verdict; a host that says nothing for long is lost."""
@@ -236,24 +242,24 @@ class Gate:
 
     def _smoke(self) -> GateEnd:
         """Generate for real while the watcher goes on, then judge, waiting a little for log lines that are on their way."""
-        begun = len(self.lines)
-        answers: list[SmokeResult] = []
         client = EngineClient.of(self.contact, self.server)
-        work = threading.Thread(
-            target=lambda: answers.append(self._generate(client)), daemon=True, name="specctl-smoke"
-        )
-        work.start()
         changed: str | None = None
-        while work.is_alive():
-            changed = changed or self._listen(0.1)
-            work.join(timeout=0.01)
-        smoke = answers[0] if answers else SmokeResult(failures=("the smoke did not end",), text_ok=False)
+        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="specctl-smoke")
+        try:
+            work = pool.submit(self._generate, client)
+            while not work.done():
+                changed = changed or self._listen(0.1)
+                if self.interrupted.is_set():
+                    return self._end()
+            smoke = work.result()
+        finally:
+            pool.shutdown(wait=False)
         info = client.get("/server_info", timeout_s=10.0).fields or None
         deadline = time.monotonic() + EVIDENCE_WAIT_S
         doubt = time.monotonic() + (DEATH_WAIT_S if smoke.failures else 0.0)
         while True:
             changed = changed or self._listen(0.1)
-            proof = self._judge(begun, smoke, info)
+            proof = self._judge(smoke, info)
             if changed:
                 proof = Refuted(reasons=(changed,))
             elif time.monotonic() < doubt:
@@ -266,7 +272,7 @@ class Gate:
         look = self.watch.next(timeout_s)
         if look is None:
             return None
-        self.lines.extend(self._clean(look.lines))
+        self.latest.extend(self._clean(look.lines))
         pinned = self.question.started
         unit = look.unit
         waits = (unit.sub or "").startswith("auto-restart")
@@ -283,7 +289,7 @@ class Gate:
         deadline = time.monotonic() + self.server.limits.smoke_s
         for request in smokes.plan(algo.max_drafts(self.question.knobs)):
             left_s = deadline - time.monotonic()
-            if left_s <= 0 or self.watch.done.is_set():
+            if left_s <= 0 or self.interrupted.is_set():
                 return replace(result, failures=(*result.failures, "the smoke's time is over"))
             reply = client.post("/generate", request.body(), timeout_s=left_s)
             result = smokes.fold(result, request, status=reply.status, body=reply.body, took_s=reply.took_s)
@@ -291,15 +297,15 @@ class Gate:
                 break
         return result
 
-    def _judge(self, begun: int, smoke: SmokeResult, info: Mapping[str, object] | None) -> Proof:
+    def _judge(self, smoke: SmokeResult, info: Mapping[str, object] | None) -> Proof:
         if not self.question.prove and smoke.failures and set(smoke.failures) <= KEY_REFUSED:
             # A release that is restored may have another key than the one known here; that it answers so is a sign of life.
             return Claimed(missing=("this release has another API key, so nothing was generated",))
         return proofs.judge(
             self.question.algo,
             self.question.knobs,
-            self.lines,
-            self.lines[begun:],
+            [*self.opening, *self.latest],
+            tuple(self.latest),
             smoke,
             info,
             tree_line=self.server.profile.tree_line,

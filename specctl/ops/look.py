@@ -18,6 +18,8 @@ from specctl.rollout.observation import Port
 from specctl.rollout.status import EngineAnswers, Row, row
 
 Pair = tuple[Host, Server]
+# A start of eight ranks logs some thousand lines until it is ready.
+OPENING_LINES = 5000
 
 
 def _answers(contact: Contact, server: Server, facts: ServerFacts) -> EngineAnswers:
@@ -73,6 +75,7 @@ def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, s
             started=facts.unit,
             started_at_s=facts.now_s or 0.0,
             past_loads=facts.past_loads(current.algo),
+            opening=opening_of(contact, server, facts.unit.invocation),
         )
         gate = Gate(
             contact,
@@ -85,6 +88,18 @@ def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, s
 
     found = each(selected, one)
     return {key: value for key, value in found.items() if isinstance(value, (GateEnd, SpecctlError))}
+
+
+def opening_of(contact: Contact, server: Server, invocation: str | None) -> tuple[str, ...]:
+    """Return the first log lines of a start: what the engine said of itself, however much it has logged since."""
+    found: list[str] = []
+
+    def take(event: Mapping[str, object]) -> None:
+        lines = event.get("lines")
+        found.extend(str(line) for line in (lines if isinstance(lines, list) else ()))
+
+    contact.call("logs", server, {"first": OPENING_LINES, "invocation": invocation}, on_event=take)
+    return tuple(found)
 
 
 def judged(end: GateEnd, host: str) -> SpecctlError | None:

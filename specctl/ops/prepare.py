@@ -22,7 +22,10 @@ from specctl.rollout.release import Release
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """All that is needed to check a plan and to carry it out; `release` None: the files are on the host already."""
+    """All that is needed to check a plan and to carry it out; `release` None: the files are on the host already.
+
+    `digests`: SHA-256 of the release's files by name, secret ones left out.
+    """
 
     contact: Contact
     server: Server
@@ -30,6 +33,7 @@ class Prepared:
     host_facts: HostFacts
     plan: Plan
     launch: Launch
+    digests: Mapping[str, str]
     release: Release | None = None
 
 
@@ -78,5 +82,6 @@ def prepare(contact: Contact, server: Server, algo: str, *, templates: Templates
         host_facts=host_facts,
         plan=plan,
         launch=launch,
+        digests=release.digests(),
         release=release,
     )

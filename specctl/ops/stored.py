@@ -17,6 +17,7 @@ from specctl.rollout.facts import (
     HostFacts,
     ServerFacts,
     as_deployed,
+    stored_digests,
     stored_knobs,
     stored_launch,
     stored_units,
@@ -81,6 +82,7 @@ def prepare_stored(
         host_facts=host_facts,
         plan=plan,
         launch=launches.stored(contact.host, server, algo, launch, knobs),
+        digests=stored_digests(manifest),
     )
 
 

@@ -27,11 +27,16 @@ class CurrentRelease:
 
     def digests(self) -> dict[str, str]:
         """Return the SHA-256 of each of its files, secret ones left out, as its manifest has them."""
-        return {str(name): str(digest) for name, digest in reading.mapping(self.manifest.get("files")).items()}
+        return stored_digests(self.manifest)
 
     def knobs(self) -> Mapping[str, int]:
         """Return the knobs that the release gives to its algo."""
         return stored_knobs(self.manifest, self.algo)
+
+
+def stored_digests(manifest: Mapping[str, object]) -> dict[str, str]:
+    """Return the SHA-256 of each file of a manifest by name, secret ones left out."""
+    return {str(name): str(digest) for name, digest in reading.mapping(manifest.get("files")).items()}
 
 
 def stored_knobs(manifest: Mapping[str, object], algo: str) -> Mapping[str, int]:
@@ -158,6 +163,12 @@ class ServerFacts:
             "draft": self.draft.as_wire() if self.draft else None,
             "warnings": list(self.warnings),
         }
+
+    @property
+    def weights_bytes(self) -> int | None:
+        """Return the size of target and draft together, as far as it was found out."""
+        known = [size for size in (self.target_bytes, self.draft_bytes) if size is not None]
+        return sum(known) if known else None
 
     def past_loads(self, algo: str) -> tuple[PastLoad, ...]:
         """Return this host's past loads of the algo (of any, where there is none), oldest first, with their phases."""

@@ -52,6 +52,10 @@ class Release:
         """Return the file of that name, or None."""
         return next((file for file in self.files if file.name == name), None)
 
+    def digests(self) -> Mapping[str, str]:
+        """Return the digest of each file by name, secret ones left out."""
+        return {file.name: file.digest() for file in self.files if not file.secret}
+
     def manifest(self, *, salt: str, who: str, when: str, version: str) -> Mapping[str, object]:
         """Return what is stored beside the files: digests, who, when; no secret."""
         return {
@@ -63,7 +67,7 @@ class Release:
             "units": dict(self.units),
             "knobs": {algo: dict(values) for algo, values in self.knobs.items()},
             "launches": {algo: dict(launch) for algo, launch in self.launches.items()},
-            "files": {file.name: file.digest() for file in self.files if not file.secret},
+            "files": dict(self.digests()),
             "secrets": {file.name: file.sealed(salt) for file in self.files if file.secret},
             "salt": salt,
             "who": who,

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.fleet.site import FOLDER, KEY, PORT, UNIT, Site, wait_for_line
+from tests.fleet.site import FOLDER, KEY, MODELS, PORT, UNIT, Site, wait_for_line
 from tests.fleet.waiting import until
 
 FAULTS = {"SPECCTL_LAB_ALLOW_FAULTS": "1"}
@@ -44,6 +44,9 @@ def test_deploy_writes_proves_and_records(site: Site, algo: str) -> None:
         "proven",
     )
     assert isinstance(record["load_s"], float)
+    assert record["weights_bytes"] == sum(path.stat().st_size for path in MODELS.glob("*/*.safetensors"))
+    shown = site.host("gpu1").output(["sh", "-c", f"cd {FOLDER}/releases/1 && sha256sum *.service"])
+    assert record["digests"] == {name: digest for digest, name in (line.split() for line in shown.splitlines())}
     copy = (site.fleet.home / ".local/state/specctl/records.jsonl").read_text().splitlines()[-1]
     assert json.loads(copy) == record
 
@@ -316,3 +319,18 @@ def test_way_back_knows_the_address_and_key_of_the_old_release(site: Site) -> No
     assert site.run("deploy", "--host", "gpu1", "--algo", "dflash", "--yes").returncode == 0
     assert site.run("rollback", "--host", "gpu1", "--yes").returncode == 0
     assert site.run("health", "--host", "gpu1").returncode == 0
+
+
+def test_health_proves_a_server_with_a_long_log(site: Site) -> None:
+    """What the engine said at its start counts, though thousands of lines came after it; none of them is sent again."""
+    deployed(site, "dflash")
+    asked = f"import http.client as h; c = h.HTTPConnection('127.0.0.1', {PORT})"
+    many = f"{asked}\nfor _ in range(6000): c.request('GET', '/ready'); c.getresponse().read()"
+    site.host("gpu1").output(["python3", "-c", many])
+    shown = site.host("gpu1").output(["sh", "-c", f"journalctl -u {UNIT} --no-pager | wc -l"])
+    assert int(shown) > 6000
+
+    done = site.run("health", "--host", "gpu1")
+
+    assert done.returncode == 0, done.stderr
+    assert "Initialized DFLASH draft runner" in done.stdout

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from specctl.rollout.observation import Observation, Port
@@ -159,3 +160,16 @@ def test_an_engine_that_does_not_answer_holds_nothing_up(server: Server) -> None
         between = [time_s for time_s, _ in looks.seen if time_s > at]
         os.kill(pid, signal.SIGCONT)
     assert len(between) >= 2
+
+
+def test_first_lines_of_a_start_are_found_behind_a_long_log(server: Server) -> None:
+    """`logs` with `first` gives what this start said at its beginning, however much came after it."""
+    server.deploy("1", "none", "--text", "said at the start")
+    until(lambda: "said at the start" in (server.folder / "log").read_text(), "the line is in the log")
+    with (server.folder / "log").open("a") as log:
+        log.writelines(f"line {number}\n" for number in range(50_000))
+    events: list[Mapping[str, object]] = []
+    server.session.call("logs", {**server.args, "first": 5}, on_event=events.append, timeout_s=5)
+    assert [event["lines"] for event in events] == [
+        ["Load weight begin.", "shards: 0%", "shards: 50%", "shards: 100%", "said at the start"]
+    ]
