@@ -17,7 +17,7 @@ from specctl.ops.drain import drain
 from specctl.ops.gate import INTERRUPTED, GateEnd
 from specctl.ops.lossless import Baseline, compare_with, take_baseline
 from specctl.ops.turn import Aim, Turn
-from specctl.rollout.gate_types import GateState, Ready
+from specctl.rollout.gate_types import Ready
 from specctl.rollout.proof import Proven
 from specctl.rollout.record import Record, Result
 from specctl.rollout.story import clock, kind, story
@@ -153,22 +153,10 @@ def _done(turn: Turn, aim: Aim, record: Record, end: GateEnd | None, began: floa
     if end is None:
         turn.final("started", f"{aim}: not waited for, nothing is proven")
         return Ended(record=replace(record, result=Result.UNGATED))
-    proven = end.proof if isinstance(end.proof, Proven) else None
-    if proven:
-        turn.final("proof", " · ".join(proven.evidence))
+    if isinstance(end.proof, Proven):
+        turn.final("proof", " · ".join(end.proof.evidence))
     turn.final("deployed", f"{aim}, {took}")
-    return Ended(
-        record=replace(
-            record,
-            result=Result.DONE,
-            serving=(aim.release, aim.algo),
-            proof="proven" if proven else None,
-            evidence=proven.evidence if proven else (),
-            load_s=end.state.elapsed_s,
-            phases=phases_of(end.state),
-            invocation=end.state.invocation,
-        )
-    )
+    return Ended(record=replace(served(record, aim, end), result=Result.DONE, invocation=end.state.invocation))
 
 
 def _lost(turn: Turn, aim: Aim, record: Record, error: ConnectError) -> Ended:
@@ -200,9 +188,17 @@ def overtaken(turn: Turn, record: Record, error: LockHeldError) -> Ended:
     return Ended(record=record, error=NoHealthyReleaseError(message, hint=hint, host=turn.host), ours=False)
 
 
-def phases_of(state: GateState) -> tuple[tuple[str, float, float | None], ...]:
-    """Return the load's phases as a record keeps them: name, when it began, how long it took."""
-    return tuple((span.phase.value, span.began_s, span.took_s) for span in state.phases)
+def served(record: Record, aim: Aim, end: GateEnd) -> Record:
+    """Return the record with what serves now: how long it loaded, phase by phase, and what proved it."""
+    proven = end.proof if isinstance(end.proof, Proven) else None
+    return replace(
+        record,
+        serving=(aim.release, aim.algo),
+        proof="proven" if proven else None,
+        evidence=proven.evidence if proven else (),
+        load_s=end.state.elapsed_s,
+        phases=tuple((span.phase.value, span.began_s, span.took_s) for span in end.state.phases),
+    )
 
 
 def tell_failure(turn: Turn, end: GateEnd) -> None:
@@ -242,17 +238,8 @@ def undo(turn: Turn, aim: Aim, record: Record, cause: str) -> Ended:
     end = _restored(turn, aim, previous) if previous is not None else None
     if previous is not None and end is not None:
         turn.final("restored", f"{previous}, healthy after {clock(end.state.elapsed_s)}")
-        kept = replace(
-            record,
-            result=Result.ROLLED_BACK,
-            cause=cause,
-            serving=(previous.release, previous.algo),
-            load_s=end.state.elapsed_s,
-            phases=phases_of(end.state),
-            proof="proven" if isinstance(end.proof, Proven) else None,
-        )
         return Ended(
-            record=kept,
+            record=replace(served(record, previous, end), result=Result.ROLLED_BACK, cause=cause),
             error=RolledBackError(
                 f"{aim.algo} did not come up ({cause}): rolled back to {previous}",
                 hint=f"specctl logs --host {turn.host} --release {aim.release}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from specctl.errors import NoHealthyReleaseError, SpecctlError
@@ -39,13 +39,12 @@ def start(turn: Turn, record: Record) -> tuple[Record, SpecctlError | None]:
     record = replace(record, release=aim.release, algo=aim.algo)
     if turn.facts.unit.active == "active":
         turn.final("running", f"{aim} already")
-        return replace(record, result=Result.DONE, serving=(aim.release, aim.algo)), None
+        return replace(record, result=Result.DONE), None
     end = steps.bring_up(turn, aim, prove=True)
     record = replace(record, invocation=end.state.invocation)
     if end.healthy:
         turn.final("ready", f"{aim}")
-        done = replace(record, result=Result.DONE, serving=(aim.release, aim.algo), load_s=end.state.elapsed_s)
-        return replace(done, phases=acts.phases_of(end.state)), None
+        return replace(acts.served(record, aim, end), result=Result.DONE), None
     acts.tell_failure(turn, end)
     steps.stop(turn)
     error = NoHealthyReleaseError(
@@ -69,9 +68,6 @@ class Undeploy:
         turn.call("unit.disable_remove", {"purge": self.purge})
         turn.final("removed", "unit and links" + (", releases" if self.purge else "; releases and records stay"))
         return replace(record, result=Result.DONE), None
-
-
-ACTS: Mapping[Act, Work] = {Act.STOP: stop, Act.START: start}
 
 
 def run(

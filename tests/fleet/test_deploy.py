@@ -268,13 +268,16 @@ def test_stop_start_restart_undeploy(site: Site) -> None:
     assert site.run("stop", "--host", "gpu1", "--yes").returncode == 0
     assert site.row("gpu1")["state"] == "stopped"
     assert site.run("start", "--host", "gpu1", "--yes").returncode == 0
+    assert site.run("start", "--host", "gpu1", "--yes").returncode == 0  # it runs already: nothing is started
+    row = site.row("gpu1")
+    assert (row["state"], row["proven"]) == ("ready", True)
     assert site.run("restart", "--host", "gpu1", "--yes").returncode == 0
     assert site.row("gpu1")["state"] == "ready"
     assert site.run("undeploy", "--host", "gpu1", "--purge", "--yes").returncode == 0
     assert site.row("gpu1")["state"] == "not deployed"
     assert site.unit("gpu1", "LoadState") == {"LoadState": "not-found"}
     acts = [record["act"] for record in site.records("gpu1")]
-    assert acts == ["deploy", "stop", "start", "restart", "undeploy"]
+    assert acts == ["deploy", "stop", "start", "start", "restart", "undeploy"]
 
 
 def test_manual_lock_keeps_others_out(site: Site) -> None:

@@ -266,7 +266,7 @@ RULES = RuleSet(
             check=_two_widths,
         ),
         Rule(
-            id="E017",
+            id="W025",
             title="block greater than the draft's",
             reason="The engine only warns, and every draft past the length that the drafter was trained for is a "
             "guess.",

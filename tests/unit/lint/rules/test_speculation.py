@@ -76,7 +76,7 @@ CASES = (
         key="options.--speculative-num-draft-tokens",
     ),
     Case(
-        rule="E017",
+        rule="W025",
         broken=Made(knobs={"block_size": 16}),
         says="block_size is 16, and the draft was trained with blocks of 8",
         kept=Made(knobs={"block_size": 16}, draft={"block_size": None}),
