@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh checkout: `make demo` and `make test`.
-PYTHON ?= python3.11
+PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3; do command -v $$name && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -18,7 +18,8 @@ help: ## Show what can be made.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 $(STAMP): pyproject.toml requirements/dev.lock
-	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: name a Python >= 3.11, make PYTHON=python3.12 …" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "make: no Python >= 3.11 was found: name one, make PYTHON=/path/to/python3.12 …" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
