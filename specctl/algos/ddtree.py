@@ -13,6 +13,11 @@ def _deepest_path(knobs: Mapping[str, int]) -> int | None:
     return min(limits) if limits else None
 
 
+def _nodes(knobs: Mapping[str, int]) -> int | None:
+    budget = knobs.get("tree_budget")
+    return None if budget is None else 1 + budget
+
+
 ALGO = Algo(
     name="ddtree",
     shape=Shape.TREE,
@@ -23,4 +28,5 @@ ALGO = Algo(
         Knob(name="topk_cap", low=1, high=64, meaning="most alternatives that one depth may offer"),
     ),
     max_drafts=_deepest_path,
+    checked=_nodes,
 )

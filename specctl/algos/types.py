@@ -29,19 +29,28 @@ class Knob:
             raise ValueError(f"knob {self.name}: low {self.low} is over high {self.high}")
 
 
+def _one_token(_knobs: Mapping[str, int]) -> int | None:
+    return 1
+
+
 def _no_drafts(_knobs: Mapping[str, int]) -> int | None:
     return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algo:
-    """One decode algorithm; `max_drafts` gives the most drafts that one step can accept, None where the knobs do not say."""
+    """One decode algorithm, and what a step of it does with given knobs; None where the knobs do not say.
+
+    `max_drafts` gives the most drafts that one step can accept, `checked` how many tokens of a request it verifies, the anchor or
+    root included.
+    """
 
     name: str
     shape: Shape
     summary: str
     knobs: tuple[Knob, ...] = ()
     max_drafts: Callable[[Mapping[str, int]], int | None] = field(default=_no_drafts)
+    checked: Callable[[Mapping[str, int]], int | None] = field(default=_one_token)
 
     def knob(self, name: str) -> Knob | None:
         """Return the knob of that name, or None."""

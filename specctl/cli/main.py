@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from typing import Annotated
 
 import typer
@@ -38,8 +39,9 @@ def root(
     """Take options that go before every command."""
 
 
+@cache
 def mount() -> None:
-    """Add every command group to the app."""
+    """Add every command group to the app, once: a second time, each would stand in it twice."""
     from specctl.cli import deploy, inventory, lifecycle, lint, lock, look, preflight, render
 
     app.add_typer(inventory.app, name="inventory", help="Check, list and explain the inventory.")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from specctl.cli import main as command_line
+
 SPECCTL = (sys.executable, "-m", "specctl")
 FOLDER = Path(__file__).parents[3]
 
@@ -48,6 +50,14 @@ def test_what_cannot_be_read_is_an_object_with_json(tmp_path: Path) -> None:
     error = json.loads(done.stderr)["error"]
     assert done.returncode == 2
     assert (error["kind"], error["exit_code"], error["hint"]) == ("usage", 2, "specctl deploy --help")
+
+
+def test_commands_are_mounted_once() -> None:
+    """Mounting again adds nothing: a program that runs many commands does not grow with each of them."""
+    command_line.mount()
+    before = (len(command_line.app.registered_groups), len(command_line.app.registered_commands))
+    command_line.mount()
+    assert (len(command_line.app.registered_groups), len(command_line.app.registered_commands)) == before
 
 
 @pytest.mark.parametrize("words", [(), ("lock",), ("inventory",)])
