@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from specctl.engines._log_types import MAX_LINE, Phase, TextKind
 from specctl.engines._sglang_log import GRAMMAR
-from tests.examples import examples
+from tests.examples import HOSTILE
 
 # One line for each known text: from the recordings, or as the engine's source words it, with the title it must get.
 SAMPLES = {
@@ -285,7 +285,7 @@ _WORDS = sorted(
 )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(
     st.lists(st.one_of(st.sampled_from(_WORDS), st.text(max_size=8)), max_size=120).map(" ".join), st.integers(1, 400)
 )

@@ -12,7 +12,7 @@ from specctl.adapters.inventory_files import BuiltInProfiles, read_bytes
 from specctl.errors import InventoryError
 from specctl.fleet import wire
 from specctl.fleet.resolve import Resolved, resolve
-from tests.examples import examples
+from tests.examples import HOSTILE
 
 EXAMPLE = (Path(__file__).parents[3] / "inventory" / "example.yaml").read_text(encoding="utf-8")
 WORDS = sorted(set(EXAMPLE.replace("{", " ").replace("}", " ").replace(":", " ").replace(",", " ").split()))
@@ -42,21 +42,21 @@ def outcome(*contents: bytes) -> Resolved | InventoryError:
     return refusal
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_arbitrary_bytes(content: bytes) -> None:
     """Any bytes are an inventory or a list of problems, each in one line."""
     outcome(content)
 
 
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=HOSTILE, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(FILES)
 def test_arbitrary_structures(tree: dict[str, object]) -> None:
     """Any structure under the known sections is an inventory or a list of problems."""
     outcome(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).encode("utf-8", "surrogatepass"))
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(st.data())
 def test_mutations_of_the_example(data: st.DataObject) -> None:
     """The example with lines dropped, doubled, swapped and overwritten is an inventory or a list of problems."""
@@ -80,7 +80,7 @@ def test_mutations_of_the_example(data: st.DataObject) -> None:
     outcome("\n".join(lines).encode())
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(FILES, FILES)
 def test_two_arbitrary_files(first: dict[str, object], second: dict[str, object]) -> None:
     """Two files are no more dangerous than one."""

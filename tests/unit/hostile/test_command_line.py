@@ -17,12 +17,9 @@ from hypothesis import strategies as st
 
 from specctl import errors
 from specctl.cli.main import main
-from tests.examples import examples
+from tests.examples import HOSTILE
 from tests.unit.hostile.strategies import NASTY
 
-COUNT = examples(200)
-# A whole command with its inventory each; quoting.py has properties of its own with more.
-FEW = examples(40)
 pytestmark = pytest.mark.slow
 CODES = {errors.EXIT_OK, errors.EXIT_USAGE, errors.EXIT_CONNECT, errors.EXIT_REMOTE_COMMAND, errors.EXIT_PARTIAL}
 # What a program can be given as an argument: no NUL, and bytes that are no UTF-8 as Python hands them on.
@@ -145,7 +142,7 @@ def require_sound(shell: Shell, words: Sequence[str]) -> str:
     return said
 
 
-@settings(max_examples=COUNT, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(COMMANDS, WORDS, st.booleans())
 @example(("inventory", "list"), ["--host", "\x1b[2J"], False)
 @example(("status",), ["--host", "caf\udce9"], False)
@@ -157,7 +154,7 @@ def test_values(shell: Shell, command: tuple[str, ...], words: list[str], as_jso
     require_sound(shell, asked)
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(
     VALUES,
     VALUES,
@@ -180,7 +177,7 @@ def test_no_host_is_a_command(shell: Shell, word: str) -> None:
         require_sound(shell, ("status", "--all"))
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(st.dictionaries(VALUES, VALUES, max_size=2), VALUES, VALUES)
 def test_units(shell: Shell, env: dict[str, str], option: str, path: str) -> None:
     """Values of an inventory become words of one unit line each, or are refused: no line of a unit is theirs."""

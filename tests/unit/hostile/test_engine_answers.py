@@ -19,12 +19,11 @@ from specctl.rollout.gate_types import GateSpec
 from specctl.rollout.observation import Observation
 from specctl.rollout.status import EngineAnswers
 from specctl.ui import events
-from tests.examples import examples
+from tests.examples import HOSTILE
 from tests.fakes import HOST, PROFILE, SERVER
 from tests.unit.hostile.peers import Peer, http
 from tests.unit.hostile.strategies import BODIES, JSON, NUMBERS, TEXTS, objects
 
-COUNT = examples(200)
 # Control, format and surrogate: what moves a cursor, turns the writing round, or cannot be written.
 STEERING = ("Cc", "Cf", "Cs")
 ROW = objects("num_running_reqs", "num_waiting_reqs", "gen_throughput", "timestamp", "speculative")
@@ -50,7 +49,7 @@ def client(answer: bytes) -> EngineClient:
     return EngineClient(Contact(host=HOST, transport=Peer(answer=answer), session=None), SERVER)  # type: ignore[arg-type]  # HTTP alone
 
 
-@settings(max_examples=COUNT, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(BODIES | st.builds(lambda value: json.dumps(value).encode(), LOADS | JSON), st.integers(100, 599))
 @example(b"[" * 3000, 200)
 def test_bodies(body: bytes, status: int) -> None:
@@ -66,7 +65,7 @@ def test_bodies(body: bytes, status: int) -> None:
     assert count is None or count >= 0
 
 
-@settings(max_examples=COUNT, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(BODIES)
 @example(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 100_000)
 @example(b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabc")
@@ -83,7 +82,7 @@ def test_bytes_in_place_of_http(content: bytes) -> None:
     assert reply.status is not None or (reply.failure and reply.failure.isprintable())
 
 
-@settings(max_examples=COUNT, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(LOADS | JSON)
 def test_loads(body: object) -> None:
     """Any /v1/loads is figures that are finite and not negative, or unknown."""
@@ -93,7 +92,7 @@ def test_loads(body: object) -> None:
     assert all(figure is None or figure >= 0 for figure in figures)
 
 
-@settings(max_examples=COUNT, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers() | st.none(), JSON | st.fixed_dictionaries({"text": JSON, "meta_info": INFO})),
@@ -116,7 +115,7 @@ def test_generations_and_server_info(
         assert not isinstance(said, proof.Proven) or result.completion_tokens > 0
 
 
-@settings(max_examples=COUNT, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(st.lists(st.tuples(LOOK, UNIT, LINES), max_size=5))
 def test_looks(seen: list[tuple[dict[str, object], object, list[str]]]) -> None:
     """Any looks of a watcher fold to a verdict whose event is JSON and whose story is printable."""
@@ -128,7 +127,7 @@ def test_looks(seen: list[tuple[dict[str, object], object, list[str]]]) -> None:
         assert not any(unicodedata.category(char) in STEERING for char in text), repr(text)
 
 
-@settings(max_examples=COUNT, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(NUMBERS)
 def test_numbers(value: float) -> None:
     """A number without a size is not known, in place of an error."""

@@ -16,11 +16,10 @@ from specctl.rollout.facts import HostFacts
 from specctl.rollout.guarded import Guard
 from specctl.rollout.record import past_load_rows
 from specctl.rollout.status import EngineAnswers
-from tests.examples import examples
+from tests.examples import HOSTILE
 from tests.unit.hostile.peers import Peer
 from tests.unit.hostile.strategies import BODIES, JSON, objects
 
-COUNT = examples(200)
 ERROR = objects("kind", "message", "hint", "output", "status")
 REPLY = st.fixed_dictionaries(
     {"id": st.sampled_from([0, 1, 2]) | JSON}, optional={"result": JSON, "error": ERROR | JSON, "event": JSON}
@@ -47,7 +46,7 @@ def answered(replies: list[bytes]) -> object:
         assert time.monotonic() - began < LIMIT_S
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(st.lists(LINE, min_size=1, max_size=4))
 @example([b"[" * 3000 + b"\n", HELLO])
 @example([b'{"id": 1, "event": {}, "result": {}}'])
@@ -58,7 +57,7 @@ def test_first_words(lines: list[bytes]) -> None:
     assert not isinstance(found, SpecctlError) or str(found)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(st.lists(LINE, max_size=3), st.fixed_dictionaries({"id": st.just(2)}, optional={"result": JSON, "error": ERROR}))
 @example([b"[" * 3000], {"id": 2, "result": {}})
 def test_answers_to_an_op(lines: list[bytes], reply: dict[str, object]) -> None:
@@ -123,7 +122,7 @@ ANSWER = st.builds(
 )
 
 
-@settings(max_examples=COUNT, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(ANSWER, st.floats(0, 2e9))
 def test_facts(answer: dict[str, object], now_s: float) -> None:
     """Any facts are values; what is printed of them with --json is JSON."""
@@ -136,7 +135,7 @@ def test_facts(answer: dict[str, object], now_s: float) -> None:
         server.past_loads("dflash")
 
 
-@settings(max_examples=COUNT, deadline=None)
+@settings(max_examples=HOSTILE, deadline=None)
 @given(GUARD | JSON)
 def test_guards(value: object) -> None:
     """Any word on a guard is a guard that can be told in one line, or none."""

@@ -14,7 +14,7 @@ from specctl.lint.run import lint, merged
 from specctl.lint.subject import Subject
 from specctl.ops.lint import flag_table
 from specctl.rollout.launch import Launch
-from tests.examples import examples
+from tests.examples import HOSTILE
 from tests.unit.lint.subjects import Made, fleet, subject
 
 FLAGS = sorted({*flag_table("sglang-0.5.23").flags, *flag_table("sglang-0.5.23").changes})
@@ -84,7 +84,7 @@ def check(judged: Subject) -> None:
         assert one.algos == (judged.launch.algo,)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=HOSTILE)
 @given(
     of=st.sampled_from(SERVERS),
     options=OPTIONS,
@@ -128,7 +128,7 @@ def test_arbitrary_settings(
     check(subject(made))
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=HOSTILE)
 @given(argv=ARGUMENTS, env=ENV, of=st.sampled_from(SERVERS), listed=st.booleans())
 def test_arbitrary_arguments(*, argv: tuple[Argument, ...], env: dict[str, str], of: str, listed: bool) -> None:
     """Any argv and environment, of whatever origin, are findings or silence."""
