@@ -99,11 +99,13 @@ def _put_back(folder: str, state: GuardState) -> State:
 
 
 def stop_for_good(folder: str, state: GuardState) -> Optional[bool]:
-    """Stop the server, and take a first deploy off the service manager; returns whether it is gone, None to try again."""
+    """Stop the server, also for the next boot; take a first deploy off the service manager.
+
+    Returns whether it is gone, None to try again.
+    """
     try:
         _call(folder, state, "unit.stop", {"timeout_s": state.stop_s, "for_good": True})
-        if state.back is None:
-            _call(folder, state, "unit.disable_remove")
+        _call(folder, state, "unit.disable_remove" if state.back is None else "unit.disable")
     except (OpError, OSError) as error:
         if state.tries + 1 >= guard_rules.TRIES:
             say(f"the server could not be stopped: {error}")

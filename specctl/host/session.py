@@ -39,6 +39,7 @@ OPS: Mapping[str, Tuple[str, str, bool]] = {
     "unit.start": ("unit", "start", True),
     "unit.stop": ("stopping", "stop", True),
     "unit.reset_failed": ("unit", "reset_failed", True),
+    "unit.disable": ("unit", "disable", True),
     "unit.disable_remove": ("unit", "disable_remove", True),
     "guard.arm": ("guard", "arm", True),
     "guard.disarm": ("guard", "disarm", True),

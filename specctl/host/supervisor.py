@@ -222,6 +222,10 @@ class Supervisor:
     def reset_failed(self) -> None:
         """Nothing: supervisor keeps no count over a start."""
 
+    def disable(self) -> List[str]:
+        """Do nothing: no boot starts a server under supervisor."""
+        return []
+
     def uninstall(self) -> List[str]:
         """Let supervisord forget the program (its `current` link is gone); an idle supervisord ends."""
         files.remove(self._note)

@@ -158,13 +158,24 @@ class Systemd:
         if state.loaded == "loaded" or state.active == "failed":
             self._ask("reset-failed", self.unit)
 
-    def uninstall(self) -> List[str]:
-        """Remove the unit file and every link that starts it; return what was removed."""
+    def _unlink(self) -> List[str]:
+        """Remove every link that starts the unit; return what was removed."""
         removed = []
         for folder in sorted(os.listdir(self.unit_dir)) if os.path.isdir(self.unit_dir) else []:
             link = os.path.join(self.unit_dir, folder, self.unit)
             if folder.endswith((".wants", ".requires")) and files.remove(link):
                 removed.append(link)
+        return removed
+
+    def disable(self) -> List[str]:
+        """Keep a boot from starting the unit, which stays installed; return what was removed."""
+        removed = self._unlink()
+        self.reload()
+        return removed
+
+    def uninstall(self) -> List[str]:
+        """Remove the unit file and every link that starts it; return what was removed."""
+        removed = self._unlink()
         if files.remove(self.unit_file):
             removed.append(self.unit_file)
         self.reload()

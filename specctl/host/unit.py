@@ -45,6 +45,15 @@ def reset_failed(call: Call) -> Mapping[str, object]:
     return {"unit": service.state().as_wire()}
 
 
+def disable(call: Call) -> Mapping[str, object]:
+    """Keep a boot from starting a server without a healthy release; all else stays, and the next activation enables it."""
+    args = call.args
+    with lease.fenced(args.path("dir"), args.whole("token", 0)):
+        removed = services.of(args).disable()
+    result: Dict[str, object] = {"removed": removed}
+    return result
+
+
 def disable_remove(call: Call) -> Mapping[str, object]:
     """Take a stopped server off the host: unit, links, note; with `purge` its releases too. Records stay."""
     args = call.args

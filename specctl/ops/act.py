@@ -259,11 +259,10 @@ def undo(turn: Turn, aim: Aim, record: Record, cause: str) -> Ended:
 
 
 def _stopped(turn: Turn, *, first: bool) -> bool:
-    """Stop the server for good; a first deploy is taken off the service manager too, so that no boot starts it."""
+    """Stop the server for good, so that no boot starts it; a first deploy is taken off the service manager too."""
     try:
         steps.stop(turn, for_good=True)
-        if first:
-            turn.call("unit.disable_remove", {})
+        turn.call("unit.disable_remove" if first else "unit.disable", {})
     except (ConnectError, LockHeldError):
         raise
     except SpecctlError as error:

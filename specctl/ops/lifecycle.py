@@ -40,6 +40,7 @@ def start(turn: Turn, record: Record) -> tuple[Record, SpecctlError | None]:
     if turn.facts.unit.active == "active":
         turn.final("running", f"{aim} already")
         return replace(record, result=Result.DONE), None
+    steps.activate(turn, aim)  # It may be disabled, since no release of it was healthy.
     end = steps.bring_up(turn, aim, prove=True)
     record = replace(record, invocation=end.state.invocation)
     if end.healthy:
@@ -47,6 +48,7 @@ def start(turn: Turn, record: Record) -> tuple[Record, SpecctlError | None]:
         return replace(acts.served(record, aim, end), result=Result.DONE), None
     acts.tell_failure(turn, end)
     steps.stop(turn)
+    turn.call("unit.disable", {})
     error = NoHealthyReleaseError(
         f"{aim} did not come up ({end.cause}): the server is stopped",
         hint=f"specctl logs --host {turn.host}",

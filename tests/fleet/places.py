@@ -300,7 +300,8 @@ def require_one(place: Place, serving: tuple[str, str]) -> None:
 
 
 def require_stopped(place: Place) -> None:
-    """Require that nothing of the server runs and no guard is left."""
+    """Require that nothing of the server runs, that no boot would start it, and that no guard is left."""
     row = place.row()
     assert row["state"] in ("stopped", "failed", "not deployed"), row
     assert (place.processes(), place.engines(), row["guard"]) == (frozenset(), [], None), row
+    assert place.machine.console(["systemctl", "is-enabled", "--quiet", place.unit]).returncode != 0, row

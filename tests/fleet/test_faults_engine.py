@@ -124,8 +124,16 @@ def stranger(place: Place) -> Callable[[], object]:
     return lambda: place.machine.console(["systemctl", "kill", "--signal=KILL", unit])
 
 
+def enabled(place: Place) -> str:
+    """Return whether a boot starts the server, in systemd's word."""
+    return place.machine.console(["systemctl", "is-enabled", place.unit]).stdout.strip()
+
+
 def test_port_taken_in_the_load(spots: list[Place]) -> None:
-    """Another server takes the port while ours loads: its answers never count as ours; nothing of ours is left running, exit 8."""
+    """Another server takes the port while ours loads: its answers never count as ours; nothing of ours is left running, exit 8.
+
+    Nor does a boot start what nobody gated; `start` does, once the port is free, and the next boot too.
+    """
     place, *_ = spots
     places.describe(place.site, options={**NEW, "load-seconds": 12})
     before = place.processes()
@@ -139,8 +147,11 @@ def test_port_taken_in_the_load(spots: list[Place]) -> None:
         assert place.processes() == frozenset()
         assert place.last() == ("operator", "stopped: no healthy release", None)
         assert len(place.engines()) == 1  # the stranger's, which nobody may end
+        assert enabled(place) == "disabled"
     finally:
         end()
+    assert place.run("start", "--yes").returncode == 0
+    assert enabled(place) == "enabled"
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed"])

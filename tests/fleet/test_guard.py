@@ -289,6 +289,7 @@ def test_an_old_server_that_does_not_come_is_stopped(deployed: Deployed) -> None
     guarded.switch()
     guarded.wait_over()
     assert (guarded.serving(), guarded.ends()) == (None, [STOPPED])
+    assert deployed.machine.console(["systemctl", "is-enabled", UNIT]).stdout.strip() == "disabled"
     assert "release 1, none was not ready within 4 s" in str(guarded.records()[0]["cause"])
 
 
