@@ -1,0 +1,126 @@
+"""What `policy.decide` is given and what it answers: values only.
+
+Times are ages in seconds that `policy.advance` counts by the monotonic clock, so that a jump of the wall clock moves nothing; the wall
+clock is read for the hour of the week alone.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from specctl.control.mode import Mode
+from specctl.control.objective import Objective
+from specctl.control.rates import Rates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """One instant by two clocks: `mono_s` never jumps but begins anew with each boot `boot`; `wall_s` is Unix time and may jump."""
+
+    mono_s: float
+    wall_s: float
+    boot: str = ""
+
+
+class Means(enum.Enum):
+    """How a change is carried out."""
+
+    LIVE = "live"
+    RESTART = "restart"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a change takes: the seconds in which the server serves nothing (drain and load, from this host's own past), and how.
+
+    `weight`: what a second of it costs against a second of serving; 1.0 where what arrives meanwhile is lost or waits unseen,
+    less where neighbours take it up in part, more where it overloads them.
+    """
+
+    means: Means
+    seconds: float
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.seconds >= 0 and self.weight >= 0):
+            raise ValueError("a price has seconds >= 0 and a weight >= 0")
+
+
+class Costs(Protocol):
+    """What each change of mode takes on this server."""
+
+    def price(self, old: Mode, new: Mode) -> Price | None:
+        """Return the price of going from one mode to another (not the same); None where it cannot be done or is not known."""
+        ...
+
+
+class History(Protocol):
+    """What this server's load was at each hour of the week (0 is Monday 00:00 UTC), from its concurrency profile."""
+
+    def seconds(self, hour_of_week: int) -> Mapping[float, float] | None:
+        """Return seconds spent at each concurrency, 0 included, in that hour over the weeks; None where it was never watched."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All that is known of one server at one moment; None is unknown, and unknown never leads to an act."""
+
+    mode: Mode | None
+    concurrency: float | None
+    rates: Rates | None
+    costs: Costs
+    modes: tuple[Mode, ...]
+    objective: Objective = field(default_factory=Objective)
+    history: History | None = None
+    age_s: float | None = 0.0
+    tokens_s: float | None = None
+    findings: tuple[str, ...] = ()
+    gpu_troubles: tuple[str, ...] = ()
+    lease_known: bool = True
+    lease_holder: str | None = None
+    adapts_itself: bool | None = False
+    refused: Mapping[Means, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounds:
+    """Why: the rule's id, the reason in words, the figures it was taken from, and what would have had to differ."""
+
+    rule: str
+    reason: str
+    inputs: Mapping[str, float | str | None] = field(default_factory=dict)
+    otherwise: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Stay. `until_s`: under the same input no other answer comes before so many seconds; None: not known, ask again."""
+
+    why: Grounds
+    until_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetKnobs:
+    """Set knobs of the algo that runs, live: the engine takes the change over HTTP."""
+
+    mode: Mode
+    price: Price
+    why: Grounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchAlgo:
+    """Go to another mode: another algo, or knobs that take a restart."""
+
+    mode: Mode
+    price: Price
+    why: Grounds
+
+
+Decision = Hold | SetKnobs | SwitchAlgo
+Act = SetKnobs | SwitchAlgo
