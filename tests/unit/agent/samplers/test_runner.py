@@ -1,0 +1,208 @@
+"""Each sampler has its own thread: what one does to itself, no other and no loop feels."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from specctl_agent.samplers.runner import Health, Runner, Sampler, Slot, next_beat
+
+PATIENCE_S = 10.0
+
+
+@dataclass
+class Counter:
+    """Counts its looks."""
+
+    name: str = "counter"
+    period_s: float = 0.005
+    deadline_s: float = 5.0
+    looks: int = 0
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    def sample(self) -> int:
+        self.looks += 1
+        return self.looks
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@dataclass
+class Listener:
+    """Reads one byte from a socket that may never bring one."""
+
+    source: socket.socket
+    name: str = "listener"
+    period_s: float = 0.005
+    deadline_s: float = 0.05
+
+    def sample(self) -> bytes:
+        return self.source.recv(1)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class Failing(Counter):
+    """Gives one value, then fails."""
+
+    name: str = "failing"
+
+    def sample(self) -> int:
+        self.looks += 1
+        if self.looks > 1:
+            raise OSError("the source is gone")
+        return self.looks
+
+
+def until(claim: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    end = time.monotonic() + PATIENCE_S
+    while not claim():
+        assert time.monotonic() < end, "never came true"
+        threading.Event().wait(0.002)
+
+
+@pytest.fixture
+def runner() -> Iterator[Runner]:
+    made = Runner()
+    yield made
+    made.stop(timeout_s=0.0)
+
+
+@pytest.fixture
+def wires() -> Iterator[tuple[socket.socket, socket.socket]]:
+    near, far = socket.socketpair()
+    with near, far:
+        yield near, far
+        far.sendall(b"x" * 64)  # frees whoever still hangs
+
+
+def test_nothing_is_known_before_the_first_look(runner: Runner) -> None:
+    """A slot whose sampler was not started has no value and no age."""
+    slot = runner.add(Counter)
+    reading = slot.read(time.monotonic())
+    assert (reading.value, reading.age_s, reading.health) == (None, None, Health())
+
+
+def test_looks_are_taken_again_and_again(runner: Runner) -> None:
+    """The slot holds the newest value, as old as the moment its look began."""
+    slot = runner.add(Counter)
+    before_s = time.monotonic()
+    runner.start()
+    until(lambda: (slot.read(0.0).value or 0) >= 3)
+    now_s = time.monotonic()
+    reading = slot.read(now_s)
+    assert reading.age_s is not None
+    assert 0.0 <= reading.age_s <= now_s - before_s
+    assert slot.read(now_s + 7.0).age_s == pytest.approx(reading.age_s + 7.0, abs=PATIENCE_S)
+    assert reading.health.successes >= 3
+    assert (reading.health.failures, reading.health.error, reading.health.hung) == (0, None, False)
+
+
+def test_failures_are_counted_and_the_value_grows_old(runner: Runner) -> None:
+    """A look that raises leaves the value before it, counts, and says why."""
+    slot = runner.add(Failing)
+    runner.start()
+    until(lambda: slot.read(0.0).health.consecutive_failures >= 2)
+    reading = slot.read(time.monotonic())
+    assert (reading.value, reading.health.successes) == (1, 1)
+    assert reading.health.error == "OSError: the source is gone"
+    assert reading.health.failures == reading.health.consecutive_failures
+
+
+def test_a_hung_sampler_delays_no_other(runner: Runner, wires: tuple[socket.socket, socket.socket]) -> None:
+    """While one sampler hangs in a read, it is called hung, reading it returns at once, and the others go on."""
+    near, _ = wires
+    stuck, counter = runner.add(lambda: Listener(near)), runner.add(Counter)
+    runner.start()
+    until(lambda: stuck.read(time.monotonic()).health.hung)
+    seen = counter.read(0.0).value or 0
+    until(lambda: (counter.read(0.0).value or 0) > seen + 3)
+    reading = stuck.read(time.monotonic())
+    assert (reading.value, reading.health.hangs, reading.health.stuck) == (None, 1, 1)
+
+
+def test_a_late_answer_still_counts_as_a_hang(runner: Runner, wires: tuple[socket.socket, socket.socket]) -> None:
+    """A look that comes back after its deadline is a hang and a value; the sampler goes on."""
+    near, far = wires
+    slot = runner.add(lambda: Listener(near))
+    runner.start()
+    until(lambda: slot.read(time.monotonic()).health.hung)
+    far.sendall(b"a")
+    until(lambda: slot.read(time.monotonic()).value == b"a")
+    assert slot.read(0.0).health.hangs == 1
+    assert slot.read(0.0).health.successes == 1
+
+
+def test_hung_threads_are_replaced_within_bounds(wires: tuple[socket.socket, socket.socket]) -> None:
+    """A hung thread gets a new one beside it, until the bound; no more are started then."""
+    near, far = wires
+    made: list[Listener] = []
+
+    def make() -> Sampler[bytes]:
+        made.append(Listener(near))
+        return made[-1]
+
+    slot = Slot(make, max_stuck=3)
+    slot.start()
+    for count in (1, 2):
+        until(lambda: slot.tend(time.monotonic()))
+        assert len(made) == count + 1
+    until(lambda: slot.read(time.monotonic()).health.hung)
+    assert not slot.tend(time.monotonic())
+    assert slot.read(time.monotonic()).health.stuck == 3
+    assert len(made) == 3
+    slot.stop()
+    far.sendall(b"abc")
+    until(lambda: slot.read(time.monotonic()).health.stuck == 0)
+    assert slot.join(PATIENCE_S)
+    assert slot.read(time.monotonic()).health.hangs == 3
+
+
+def test_a_replaced_look_has_nothing_to_say(wires: tuple[socket.socket, socket.socket]) -> None:
+    """What a replaced thread brings at last is thrown away: the value is its successor's."""
+    near, far = wires
+    samplers: Iterator[Sampler[object]] = iter([Listener(near), Counter()])
+    slot = Slot(lambda: next(samplers))
+    slot.start()
+    until(lambda: slot.tend(time.monotonic()))
+    until(lambda: slot.read(0.0).value is not None)
+    far.sendall(b"z")
+    until(lambda: slot.read(time.monotonic()).health.stuck == 0)
+    assert isinstance(slot.read(0.0).value, int)
+    slot.stop()
+    assert slot.join(PATIENCE_S)
+
+
+def test_stop_ends_threads_and_names_the_stuck(wires: tuple[socket.socket, socket.socket]) -> None:
+    """Stopping frees each sampler in its own thread, and returns the names of those that cannot come back."""
+    near, _ = wires
+    runner, counter = Runner(), Counter(period_s=60.0)
+    runner.add(lambda: counter)
+    runner.add(lambda: Listener(near))
+    runner.start()
+    until(lambda: counter.looks == 1)
+    assert runner.stop(timeout_s=0.2) == ("listener",)
+    assert counter.closed.wait(PATIENCE_S)
+
+
+def test_names_are_unique(runner: Runner) -> None:
+    """Two samplers of one name are refused: health and metrics are told apart by it."""
+    runner.add(Counter)
+    with pytest.raises(ValueError, match="counter"):
+        runner.add(Counter)
+
+
+@pytest.mark.parametrize(
+    ("beat_s", "now_s", "expected"), [(10.0, 10.2, 11.0), (10.0, 11.0, 12.0), (10.0, 13.7, 14.0), (10.0, 9.0, 11.0)]
+)
+def test_missed_beats_are_left_out(beat_s: float, now_s: float, expected: float) -> None:
+    """After a long look the next beat is the first one ahead, on the old rhythm: no burst makes up for lost ones."""
+    assert next_beat(beat_s, 1.0, now_s) == expected
