@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from specctl.engines.types import EngineProfile, FlagValue
 from specctl.fleet import units
+from specctl.fleet.build_agent import agent
 from specctl.fleet.declared import Entry, Inventory
 from specctl.fleet.layers import Leaf, Leaves
 from specctl.fleet.merge import REFERENCE_KEYS, MergedHost, Placement
@@ -87,6 +88,7 @@ def server(inventory: Inventory, placement: Placement, profile: EngineProfile) -
         limits=_limits(leaves),
         unit=_unit(leaves),
         waivers=tuple(Waiver(rule=path[1], reason=str(leaf.value)) for path, leaf in _below(leaves, "waivers").items()),
+        agent=agent(leaves),
         provenance=_provenance(leaves)
         | ({"python": leaves["venv",].origin} if ("venv",) in leaves else {})
         | {key: _reference_origin(placement.server, key, "server") for key in own},

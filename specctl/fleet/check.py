@@ -11,7 +11,7 @@ from specctl.fleet.declared import Inventory, declare
 from specctl.fleet.merge import MergedHost
 from specctl.fleet.positions import Reading
 from specctl.fleet.profiles import Profiles, Shelf
-from specctl.fleet.rules import conflicts, launches, names, references, secrets, servers
+from specctl.fleet.rules import agents, conflicts, launches, names, references, secrets, servers
 from specctl.fleet.validate import validate
 
 
@@ -44,6 +44,7 @@ def check(readings: Sequence[Reading], shelf: Shelf) -> Checked:
     problems.extend(profiles.check())
     problems.extend(servers.check([placement for host in hosts for placement in host.placements], profiles))
     problems.extend(conflicts.check(hosts))
+    problems.extend(agents.check(hosts))
     files = [reading.file for reading in readings]
     return Checked(inventory=inventory, profiles=profiles, hosts=hosts, problems=_ordered(problems, files))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from specctl.errors import Problem
 from specctl.fleet.positions import Document, KeyPath, dotted
 from specctl.fleet.schema import Section
-from specctl.fleet.types import Limits, Origin, UnitSettings
+from specctl.fleet.types import AgentSettings, Hooks, Limits, Origin, UnitSettings
 
 BUILT_IN = Origin(layer="built in")
 COMMAND_LINE = "command line"
@@ -60,7 +60,7 @@ class Layer:
 
 def built_in_leaves() -> Leaves:
     """Return what holds where no layer says anything."""
-    limits = Limits()
+    limits, agent = Limits(), AgentSettings()
     values: Mapping[LeafPath, object] = {
         ("algo",): "none",
         ("bind",): "127.0.0.1",
@@ -72,6 +72,12 @@ def built_in_leaves() -> Leaves:
         ("limits", "guard"): limits.guard_s,
         ("limits", "confirm"): limits.confirm_s,
         ("unit", "restart"): UnitSettings().restart,
+        ("agent", "mode"): agent.mode.value,
+        ("agent", "objective"): agent.objective.value,
+        ("agent", "min_dwell"): agent.min_dwell_s,
+        ("agent", "switches_a_day"): agent.switches_a_day,
+        ("agent", "outage_ok"): agent.outage_ok,
+        ("agent", "hooks", "limit"): Hooks().limit_s,
     }
     return {path: Leaf(value=value, origin=BUILT_IN, at=path) for path, value in values.items()}
 

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from specctl.fleet.schema_types import (
     AbsolutePath,
+    Argv,
+    Bounds,
     Duration,
     EnvText,
     Flag,
@@ -24,6 +26,7 @@ from specctl.fleet.schema_types import (
     Size,
     SomeTime,
     Texts,
+    Url,
     Word,
 )
 
@@ -92,6 +95,61 @@ class SecretsSection(Section):
     """The token for the model hub."""
 
 
+class GatewaySection(Section):
+    """The router that sends requests to the server."""
+
+    kind: Literal["sglang-router"] | None = None
+    """sglang-router: version 0.3.2, the one that the agent knows how to drain."""
+    url: Url | None = None
+    """Where the router answers, as the host reaches it."""
+    worker: Url | None = None
+    """The address of the server as the router knows it."""
+    api_key: SecretText = None
+    """The key of the router's own routes."""
+
+
+class HooksSection(Section):
+    """Programs on the host that take requests off the server and bring them back; they run as the agent's user."""
+
+    pre_drain: Argv = None
+    """Before a stop: no new request may come once it has ended with 0."""
+    post_ready: Argv = None
+    """Once the server is proven again; also when the agent finds that it died in between, so it may run twice."""
+    limit: SomeTime = None
+    """How long each may take (1m)."""
+
+
+class AgentSection(Section):
+    """What the agent on the host may do with the server."""
+
+    mode: Literal["observe", "advise", "act"] | None = None
+    """observe (the default): watch. advise: say what it would do. act: do it."""
+    objective: Literal["latency", "throughput"] | None = None
+    """latency (the default): the mean time of one token of a request. throughput: the tokens of all requests together."""
+    floor: Annotated[float, Field(ge=1)] | None = None
+    """The least tokens a second that the other objective must keep: of all requests under latency, of one under throughput."""
+    algos: list[Line] | None = None
+    """The algos that the agent chooses among; without it the algo is the inventory's."""
+    knobs: dict[str, dict[str, Bounds] | None] | None = None
+    """The knobs that the agent owns, each with its lowest and highest value, such as ddtree: {tree_budget: [4, 32]}."""
+    min_dwell: SomeTime = None
+    """The shortest time between two switches (15m)."""
+    switches_a_day: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """The most switches within 24 hours (8)."""
+    outage_ok: bool | None = None
+    """The server may be away for a restart though nothing takes requests off it (false)."""
+    gateway: GatewaySection | None = None
+    """The router that sends requests to the server."""
+    hooks: HooksSection | None = None
+    """Programs that take requests off the server and bring them back."""
+    calibration: Line | None = None
+    """A calibration file on your machine, beside this file unless absolute; deploy carries it to the host."""
+    model_class: Line | None = None
+    """The class of model by which the built-in prior is chosen."""
+    context: Bounds = None
+    """The shortest and the longest context that is usual, in tokens."""
+
+
 class LaunchSection(Section):
     """Settings that define a running server; any layer may give any part, and null takes an inherited value away."""
 
@@ -129,6 +187,8 @@ class LaunchSection(Section):
     """What the service manager is told beside the launch."""
     waivers: dict[str, Line | None] | None = None
     """Rules of the linter, and checks of preflight, that this server does not follow, each with the reason."""
+    agent: AgentSection | None = None
+    """What the agent on the host may do with the server."""
 
 
 class ServerSection(LaunchSection):

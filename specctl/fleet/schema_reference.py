@@ -19,6 +19,9 @@ _TABLES: Mapping[str, str] = {
     "ServerSection": "servers.NAME",
     "LaunchSection": "launch",
     "LimitsSection": "limits",
+    "AgentSection": "agent",
+    "GatewaySection": "agent.gateway",
+    "HooksSection": "agent.hooks",
     "UnitSection": "unit",
     "SecretsSection": "secrets",
     "ModelSection": "models.NAME",
@@ -34,6 +37,7 @@ _KINDS: Mapping[str, str] = {
     schema_types.NAME_PATTERN: "text",
     schema_types.WORD_PATTERN: "word",
     schema_types.SECRET_PATTERN: "reference",
+    schema_types.URL_PATTERN: "address",
     units.DURATION_PATTERN: "duration",
     units.SIZE_PATTERN: "size",
 }
@@ -43,6 +47,8 @@ _WHOLE_KINDS = (
     (schema_types.FLAG_SCHEMA, "flag value"),
     (schema_types.GPU_SCHEMA, "GPUs"),
     (schema_types.TEXTS_SCHEMA, "text or list of text"),
+    (schema_types.ARGV_SCHEMA, "list of text"),
+    (schema_types.BOUNDS_SCHEMA, "[lowest, highest]"),
 )
 
 

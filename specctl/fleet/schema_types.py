@@ -16,6 +16,7 @@ LINE_PATTERN = r"^[^\r\n\x00]*[^\s\x00][^\r\n\x00]*$"
 WORD_PATTERN = r"^[^-\s\x00][^\s\x00]*$"
 NAME_PATTERN = r"^[^-\s\x00][^\r\n\x00]*$"
 PATH_PATTERN = r"^/[^\r\n\x00]*$"
+URL_PATTERN = r"^http://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?$|^http://\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?/?$"
 SECRET_PATTERN = r"^(env|file|cmd):.+$"  # noqa: S105  # a pattern, not a password
 
 SHORTEST_S = 1.0  # A limit below this ends everything before it began.
@@ -103,6 +104,30 @@ def _texts(value: object) -> object:
     return [_line(item) for item in texts if isinstance(item, str)]
 
 
+def _argv(value: object) -> object:
+    if value is None:
+        return None
+    if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
+        raise ValueError("must be a program and its arguments, as a list of texts")
+    words = [_one_line(item) for item in value if isinstance(item, str)]
+    if not words[0].startswith("/"):
+        raise ValueError("must name its program by an absolute path")
+    return words
+
+
+def _bounds(value: object) -> object:
+    if value is None:
+        return None
+    pair = (
+        [item for item in value if isinstance(item, int) and not isinstance(item, bool)]
+        if isinstance(value, list)
+        else []
+    )
+    if not isinstance(value, list) or len(value) != len(pair) or len(pair) != 2 or not 0 <= pair[0] <= pair[1]:
+        raise ValueError("must be the lowest and the highest value, such as [4, 32]")
+    return pair
+
+
 def _regexp(text: str) -> str:
     try:
         re.compile(text)
@@ -129,10 +154,20 @@ PATTERN_WORDS: Mapping[str, str] = {
     LINE_PATTERN: "must be one line of text, and not empty",
     WORD_PATTERN: "must be one word that does not begin with -",
     NAME_PATTERN: "must be one line of text, not empty, that begins with neither a space nor -",
+    URL_PATTERN: "must be http://, a name or address, and a port, such as http://127.0.0.1:30000",
     PATH_PATTERN: "must be an absolute path, beginning with /",
 }
 TEXTS_SCHEMA: Mapping[str, object] = {
     "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
+}
+ARGV_SCHEMA: Mapping[str, object] = {
+    "anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "null"}]
+}
+BOUNDS_SCHEMA: Mapping[str, object] = {
+    "anyOf": [
+        {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2},
+        {"type": "null"},
+    ]
 }
 
 # Patterns are held by pydantic's core: a function for each of these many fields would double the time of the import.
@@ -140,6 +175,7 @@ Line = Annotated[str, Field(pattern=LINE_PATTERN)]
 Word = Annotated[str, Field(pattern=WORD_PATTERN)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 AbsolutePath = Annotated[str, Field(pattern=PATH_PATTERN)]
+Url = Annotated[str, Field(pattern=URL_PATTERN)]
 _DURATION_SCHEMA: Mapping[str, object] = {"type": ["string", "null"], "pattern": units.DURATION_PATTERN}
 Duration = Annotated[object, PlainValidator(_duration), WithJsonSchema(dict(_DURATION_SCHEMA))]
 SomeTime = Annotated[object, PlainValidator(_some_time), WithJsonSchema(dict(_DURATION_SCHEMA))]
@@ -154,3 +190,5 @@ SecretText = Annotated[
     object, PlainValidator(_secret), WithJsonSchema({"type": ["string", "null"], "pattern": SECRET_PATTERN})
 ]
 Texts = Annotated[object, PlainValidator(_texts), WithJsonSchema(dict(TEXTS_SCHEMA))]
+Argv = Annotated[object, PlainValidator(_argv), WithJsonSchema(dict(ARGV_SCHEMA))]
+Bounds = Annotated[object, PlainValidator(_bounds), WithJsonSchema(dict(BOUNDS_SCHEMA))]

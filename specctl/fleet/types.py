@@ -103,6 +103,71 @@ class Waiver:
     reason: str
 
 
+class AgentMode(enum.Enum):
+    """How far the agent on a host may go: watch, say what it would do, do it."""
+
+    OBSERVE = "observe"
+    ADVISE = "advise"
+    ACT = "act"
+
+
+class Objective(enum.Enum):
+    """What the agent makes best: the time that one token of a request takes, or the tokens of all requests together."""
+
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """The router that sends requests to a server; `worker` is the server's address as the router knows it."""
+
+    kind: str
+    url: str
+    worker: str
+    api_key: SecretRef | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """Programs that take requests off a server and bring them back, as argv; each may take `limit_s`."""
+
+    pre_drain: tuple[str, ...] = ()
+    post_ready: tuple[str, ...] = ()
+    limit_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """What the agent on the host may do with a server, and by which measure.
+
+    `algos` and `knobs` are what the agent owns: the algos that it chooses among, and each knob with its lowest and highest
+    value; all else is the inventory's. `floor_tokens_per_s` is the least that the other objective must keep: tokens of all
+    requests under latency, of one request under throughput. `calibration` is a file on the operator's machine; `context_tokens`
+    the shortest and longest context that is usual.
+    """
+
+    mode: AgentMode = AgentMode.OBSERVE
+    objective: Objective = Objective.LATENCY
+    floor_tokens_per_s: float | None = None
+    algos: tuple[str, ...] = ()
+    knobs: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    min_dwell_s: float = 900.0
+    switches_a_day: int = 8
+    outage_ok: bool = False
+    gateway: Gateway | None = None
+    hooks: Hooks | None = None
+    calibration: str | None = None
+    model_class: str | None = None
+    context_tokens: tuple[int, int] | None = None
+
+    @property
+    def drains(self) -> bool:
+        """Claim that requests can be taken off the server before it is stopped, or that an outage is accepted."""
+        hooked = self.hooks is not None and bool(self.hooks.pre_drain) and bool(self.hooks.post_ready)
+        return self.gateway is not None or hooked or self.outage_ok
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """One engine process that should run on one host.
@@ -131,6 +196,7 @@ class Server:
     limits: Limits = field(default_factory=Limits)
     unit: UnitSettings = field(default_factory=UnitSettings)
     waivers: tuple[Waiver, ...] = ()
+    agent: AgentSettings = field(default_factory=AgentSettings)
     provenance: Mapping[str, Origin] = field(default_factory=dict)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from specctl.fleet.types import Host, Model, Origin, Server
+from specctl.fleet.types import AgentSettings, Host, Model, Origin, Server
 
 Value = None | bool | int | float | str | Sequence["Value"] | Mapping[str, "Value"]
 
@@ -77,6 +77,36 @@ def server_values(server: Server) -> dict[str, Value]:
             "extra": {name: [v for n, v in server.unit.extra if n == name] for name, _ in server.unit.extra},
         },
         "waivers": {waiver.rule: waiver.reason for waiver in server.waivers},
+        "agent": agent_values(server.agent),
+    }
+
+
+def agent_values(agent: AgentSettings) -> dict[str, Value]:
+    """Return what the agent may do, by the keys of the inventory."""
+    gateway, hooks = agent.gateway, agent.hooks
+    return {
+        "mode": agent.mode.value,
+        "objective": agent.objective.value,
+        "floor": agent.floor_tokens_per_s,
+        "algos": list(agent.algos),
+        "knobs": {algo: {name: list(pair) for name, pair in knobs.items()} for algo, knobs in agent.knobs.items()},
+        "min_dwell_s": agent.min_dwell_s,
+        "switches_a_day": agent.switches_a_day,
+        "outage_ok": agent.outage_ok,
+        "gateway": None
+        if gateway is None
+        else {
+            "kind": gateway.kind,
+            "url": gateway.url,
+            "worker": gateway.worker,
+            "api_key": None if gateway.api_key is None else str(gateway.api_key),
+        },
+        "hooks": None
+        if hooks is None
+        else {"pre_drain": list(hooks.pre_drain), "post_ready": list(hooks.post_ready), "limit_s": hooks.limit_s},
+        "calibration": agent.calibration,
+        "model_class": agent.model_class,
+        "context": None if agent.context_tokens is None else list(agent.context_tokens),
     }
 
 
