@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from specctl.control import mode as modes
 from specctl.errors import UnsupportedError, UsageError
+from specctl.fleet.types import AgentMode
 
 MAJOR, MINOR = 1, 0
 REQUEST_BYTES = 16 << 10
@@ -23,14 +24,6 @@ TEXT_CHARS = 500
 LONGEST_S = 30 * 86_400.0
 MOST_DECISIONS = 1000
 MOST_POINTS = 3600
-
-
-class Conduct(enum.Enum):
-    """What the agent may do with a decision: tell it in metrics alone, tell people, or carry it out."""
-
-    OBSERVE = "observe"
-    ADVISE = "advise"
-    ACT = "act"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +108,7 @@ class SetConduct(Order):
     """Observe, advise or act; `conduct` None: what the inventory says again."""
 
     op: ClassVar[str] = "mode"
-    conduct: Conduct | None
+    conduct: AgentMode | None
 
 
 KINDS: Mapping[str, type[Request]] = {
@@ -243,11 +236,11 @@ def _count(most: int) -> Callable[[object, str], int]:
     return read
 
 
-def _conduct(value: object, name: str) -> Conduct | None:
+def _conduct(value: object, name: str) -> AgentMode | None:
     if value is None:
         return None
     try:
-        return Conduct(value)
+        return AgentMode(value)
     except ValueError as error:
         raise UsageError(f"{name} is none of observe, advise and act") from error
 

@@ -48,6 +48,13 @@ OPS: Mapping[str, Tuple[str, str, bool]] = {
     "logs": ("logs", "logs", False),
     "record.append": ("records", "append", False),
     "record.read": ("records", "read", False),
+    "agent.look": ("agent_place", "look", False),
+    "agent.put": ("agent_wheels", "put", False),
+    "agent.build": ("agent_wheels", "build", False),
+    "agent.activate": ("agent_service", "activate", False),
+    "agent.remove": ("agent_service", "remove", False),
+    "agent.ask": ("agent_socket", "ask", False),
+    "agent.decisions": ("agent_socket", "decisions", False),
 }
 SILENCE_S = 30.0
 REQUEST_BYTES = 32 << 20

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from specctl.control import wire
 from specctl.control.mode import mode
 from specctl.errors import SpecctlError, UnsupportedError, UsageError
+from specctl.fleet.types import AgentMode
 
 REQUESTS = (
     wire.Status(),
@@ -22,7 +23,7 @@ REQUESTS = (
     wire.Unpin(who="ops@here"),
     wire.Hold(who="ops@here", reason="firmware"),
     wire.Resume(who="ops@here"),
-    wire.SetConduct(who="ops@here", conduct=wire.Conduct.ACT),
+    wire.SetConduct(who="ops@here", conduct=AgentMode.ACT),
     wire.SetConduct(who="ops@here", conduct=None),
 )
 
