@@ -7,10 +7,10 @@ never read as idle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from specctl.control.profile_bins import Distribution, merged
+from specctl.control.profile_bins import Distribution, merged, middle
 from specctl.control.profile_rates import Cell, Observation, halved, learn, measured, observation
 from specctl.control.sample.engine import DecodeSums, EngineSample
 
@@ -156,6 +156,17 @@ def expected(profile: ConcurrencyProfile, at: float) -> Distribution | None:
     """Return how that hour of the week was in the past; None with too little history. `at` is Unix time."""
     hour = profile.week[hour_of_week(at)]
     return hour.load if hour is not None and hour.load.observed_s >= LEAST_HISTORY_S else None
+
+
+def hour_seconds(profile: ConcurrencyProfile, hour: int) -> Mapping[float, float] | None:
+    """Return seconds spent at each concurrency in that hour of the week (0 is Monday 00:00 UTC); None with too little history.
+
+    What policy_types.History asks for; weeks that lie back count less.
+    """
+    found = profile.week[hour % HOURS]
+    if found is None or found.load.observed_s < LEAST_HISTORY_S:
+        return None
+    return {middle(place): part for place, part in enumerate(found.load.seconds) if part > 0}
 
 
 def observations(profile: ConcurrencyProfile, now: float) -> tuple[Observation, ...]:

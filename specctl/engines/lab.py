@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specctl.engines._sglang_log import GRAMMAR
+from specctl.engines._sglang_metrics import METRICS
 from specctl.engines.types import Engine
 
 PROBE = """
@@ -21,4 +22,6 @@ except Exception as error:
 print(json.dumps(answer))
 """
 
-ENGINE = Engine(name="lab", summary="the lab engine of specctl", probe=PROBE, log=GRAMMAR, needs_gpu=False)
+ENGINE = Engine(
+    name="lab", summary="the lab engine of specctl", probe=PROBE, log=GRAMMAR, metrics=METRICS, needs_gpu=False
+)

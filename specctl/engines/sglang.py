@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specctl.engines._sglang_log import GRAMMAR
+from specctl.engines._sglang_metrics import METRICS
 from specctl.engines.types import Engine
 
 # A clean argument parse proves nothing: the name of the algorithm is a free string there and dies at configuration.
@@ -29,4 +30,4 @@ except Exception as error:
 print(json.dumps(answer))
 """
 
-ENGINE = Engine(name="sglang", summary="SGLang and forks of it", probe=PROBE, log=GRAMMAR)
+ENGINE = Engine(name="sglang", summary="SGLang and forks of it", probe=PROBE, log=GRAMMAR, metrics=METRICS)

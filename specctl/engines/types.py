@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from specctl.engines._log_types import LogGrammar
+from specctl.engines._metric_types import Metrics
 
 FlagValue = str | int | float | bool | tuple[str, ...]
 EMPTY: Mapping[str, str] = MappingProxyType({})
@@ -105,7 +106,8 @@ class Engine:
     """An engine family: the code for what profiles cannot say as data.
 
     `probe` is a Python program for the engine's own interpreter: it reads algorithm names from argv and prints one JSON object
-    {"version": …, "knows": {name: true|false}, "error": …}; it must touch no GPU. `log` is how it writes its start-up log.
+    {"version": …, "knows": {name: true|false}, "error": …}; it must touch no GPU. `log` is how it writes its start-up log,
+    `metrics` where it tells its load.
     `needs_gpu` false: it runs on the processor alone, and GPUs on the host are not its affair.
     """
 
@@ -113,4 +115,5 @@ class Engine:
     summary: str
     probe: str
     log: LogGrammar
+    metrics: Metrics
     needs_gpu: bool = True

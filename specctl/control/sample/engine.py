@@ -13,6 +13,8 @@ from types import MappingProxyType
 
 from specctl.control.mode import Mode
 
+STALE_AFTER_S = 5.0
+"""An answer older than this is no answer any more: some looks of one a second were missed."""
 FROZEN_AFTER_S = 10.0
 """Age of the newest publication that means a stopped scheduler: busy ones were under 3 s, idle ones at 0.02 s, a frozen one at 40 s
 (recordings, surprise 14)."""
@@ -123,30 +125,41 @@ class EngineLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One look at the load: what was answered at `at_s`, and whether /ready said 200 (None: not asked, or no answer)."""
+
+    at_s: float
+    load: EngineLoad
+    ready: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCounters:
     """The wanted families of one page of /metrics; counters since the engine's start, gauges as they stand (they go stale).
 
-    Only `decode_tokens` and `prefill_tokens` grow with every step; `generated_tokens`, `verify_calls`, `requests` and `aborted`
-    grow when a request ends. `accept_length` is the last log window's, kept for ever when idle; None where it says 0 (no speculation).
+    Only `decode_tokens` grows with every step; `generated_tokens`, `verify_calls`, `requests` and `aborted` grow when a request
+    ends. `accept_length` is the last log window's, kept for ever when idle; None where it says 0 (no speculation).
     `draft_tokens` is how the engine counts a block (anchor included), 0 without speculation.
     """
 
     decode_tokens: float | None = None
-    prefill_tokens: float | None = None
     generated_tokens: float | None = None
-    prompt_tokens: float | None = None
     verify_calls: float | None = None
     requests: float | None = None
     aborted: float | None = None
     retracted: float | None = None
-    eager_passes: float | None = None
-    graph_passes: float | None = None
     running: float | None = None
     queued: float | None = None
     accept_length: float | None = None
     draft_tokens: float | None = None
-    context_limit: float | None = None
-    load_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page of /metrics, read at `at_s`."""
+
+    at_s: float
+    counters: EngineCounters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +212,9 @@ class TreeLine:
 class EngineLines:
     """What the log said since the sampler began: counts only grow, the last line of each kind is kept.
 
-    `fatal`: ids of known fatal texts (engines' log grammar), the newest last, at most a few. `lost`: lines that were skipped, too
-    long or too many at a time.
+    `last_is_tree`: whether the newest decode lines came with a tree's line; None before any. `since_tree`: decode lines since the
+    newest tree's line. `fatal`: ids of known fatal texts (engines' log grammar), the newest last, at most a few. `lost`: lines that
+    were skipped, too long or too many at a time.
     """
 
     decode_lines: int = 0
@@ -208,6 +222,7 @@ class EngineLines:
     last_decode: DecodeLine | None = None
     last_tree: TreeLine | None = None
     last_is_tree: bool | None = None
+    since_tree: int = 0
     fatal: tuple[str, ...] = ()
     lost: int = 0
 

@@ -1,0 +1,128 @@
+"""Read /server_info, and say which mode it claims: arguments and live state, never a key, never a proof.
+
+Pure. SGLang prints its API keys in this answer (recordings, surprise 28), so only fields named here are ever taken out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from specctl.algos import ALGOS
+from specctl.algos.types import Shape
+from specctl.control.mode import Mode, mode
+from specctl.control.sample.engine import EngineInfo
+from specctl.control.sample.numbers import amount, count, mapping, parsed
+from specctl.engines.types import AlgoProfile, EngineProfile
+
+MAX_BYTES = 1 << 20
+MAX_SAID = 96
+_MAX_TEXT = 80
+_SPOKEN = "speculative_"
+_PRIVATE = ("path", "revision", "token_map", "config")
+_NO_SPECULATION = (None, "", "NONE")
+
+Said = str | int | float | bool | None
+
+
+def parse(body: bytes) -> EngineInfo | None:
+    """Return what /server_info claims; None where the body is no such answer. Never raises, whatever the body."""
+    top = mapping(parsed(body, MAX_BYTES))
+    if top is None:
+        return None
+    states = top.get("internal_states")
+    state = mapping(states[0]) if isinstance(states, list) and states else None
+    if state is None and "speculative_algorithm" not in top:
+        return None
+    live = state or {}
+    length = amount(live.get("avg_spec_accept_length"))
+    return EngineInfo(
+        version=_text(top.get("version")),
+        said=MappingProxyType({**_said(top), **_said(live)}),
+        seed=count(top.get("random_seed")),
+        metrics_enabled=_flag(top.get("enable_metrics")),
+        adaptive=_flag(live.get("speculative_adaptive", top.get("speculative_adaptive"))),
+        max_running=count(live.get("effective_max_running_requests_per_dp", top.get("max_running_requests"))),
+        context_limit=count(top.get("context_length")),
+        lifetime_accept_length=length if length is not None and length >= 1 else None,
+        startup_s=MappingProxyType(_startup(top.get("startup_time"))),
+    )
+
+
+def _said(fields: Mapping[str, object]) -> dict[str, Said]:
+    """Return the arguments of speculation that are short and plain; paths are left out."""
+    found: dict[str, Said] = {}
+    for name, value in fields.items():
+        if not name.startswith(_SPOKEN) or len(name) > _MAX_TEXT or name.endswith(_PRIVATE) or len(found) >= MAX_SAID:
+            continue
+        if (
+            value is None
+            or isinstance(value, bool | int | float)
+            or (isinstance(value, str) and len(value) <= _MAX_TEXT)
+        ):
+            found[name] = value
+    return found
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and len(value) <= _MAX_TEXT else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _startup(value: object) -> dict[str, float]:
+    parts = mapping(value) or {}
+    found = {name: amount(part) for name, part in list(parts.items())[:MAX_SAID] if len(name) <= _MAX_TEXT}
+    return {name: seconds for name, seconds in found.items() if seconds is not None}
+
+
+def field_of(flag: str) -> str:
+    """Return the field of /server_info that repeats a flag."""
+    return flag.lstrip("-").replace("-", "_")
+
+
+def claimed(
+    info: EngineInfo, profile: EngineProfile, deployed: Mapping[str, Mapping[str, int]] | None = None
+) -> Mode | None:
+    """Return the mode that an engine claims to run; None where its words fit no algo of the profile, or more than one.
+
+    `deployed`: knobs by algo as they were deployed, for those that the engine does not tell (set by environment, or a default).
+    """
+    found = [algo for algo in profile.algos.values() if _fits(info, algo)]
+    if len(found) != 1:
+        return None
+    algo = found[0]
+    knobs = dict((deployed or {}).get(algo.algo, {}))
+    for name in algo.knobs:
+        value = _knob(info, profile, algo, name)
+        if value is not None:
+            knobs[name] = value
+    try:
+        return mode(algo.algo, knobs)
+    except ValueError:
+        return None
+
+
+def _fits(info: EngineInfo, algo: AlgoProfile) -> bool:
+    """Claim that every flag that selects an algo is told as such; an algo that none selects needs that nothing is."""
+    if not algo.select:
+        return "speculative_algorithm" in info.said and info.said["speculative_algorithm"] in _NO_SPECULATION
+    return all(_same(info.said.get(field_of(flag)), value) for flag, value in algo.select.items())
+
+
+def _same(told: Said, wanted: object) -> bool:
+    return isinstance(wanted, str | int | float) and told is not None and str(told).upper() == str(wanted).upper()
+
+
+def _knob(info: EngineInfo, profile: EngineProfile, algo: AlgoProfile, name: str) -> int | None:
+    """Return a knob's value: by its flag, or for a chain by an alias of the flag (SGLang tells a block as draft tokens).
+
+    A tree's block is not read by an alias: block 8 and budget 7 both report 8 draft tokens.
+    """
+    flags = [algo.knobs[name]]
+    if ALGOS[algo.algo].shape is Shape.CHAIN:
+        flags += [alias for alias, exact in profile.aliases.items() if exact == flags[0]]
+    told = [count(info.said.get(field_of(flag))) for flag in flags]
+    return next((value for value in told if value is not None), None)
