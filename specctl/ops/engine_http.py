@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from specctl.adapters import http
 from specctl.adapters.secrets import Secret, resolve_secret
+from specctl.adapters.transport import Transport
 from specctl.errors import SpecctlError
 from specctl.fleet.types import Server
-from specctl.ops.contact import Contact
 from specctl.rollout import reading
 
 SHORT_S = 5.0
 REFUSED = "refused"
+
+
+class Reached(Protocol):
+    """Whatever knows the way to a host at the moment: a contact may dial anew in the middle of an act."""
+
+    @property
+    def transport(self) -> Transport:
+        """Return the connection."""
 
 
 class NoAnswerError(Exception):
@@ -40,17 +49,22 @@ class Reply:
 class EngineClient:
     """One server's HTTP face, by the contact to its host.
 
-    `key` is the API key: with both keys set, the engine refuses the admin key on the routes that are asked here.
+    `key` is the API key: with both keys set, the engine refuses the admin key on all but its control routes.
     """
 
-    contact: Contact
+    contact: Reached
     server: Server
     key: Secret | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, contact: Contact, server: Server) -> EngineClient:
+    def of(cls, contact: Reached, server: Server) -> EngineClient:
         """Return a client with the server's API key, as far as it can be read here."""
         return cls(contact, server, _key(server, "api_key"))
+
+    @classmethod
+    def admin(cls, contact: Reached, server: Server) -> EngineClient:
+        """Return a client for the control routes: with the admin key where there is one, else with the API key."""
+        return cls(contact, server, _key(server, "admin_api_key") or _key(server, "api_key"))
 
     def get(self, path: str, *, timeout_s: float = SHORT_S) -> Reply:
         """GET a path."""

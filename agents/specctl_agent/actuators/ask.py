@@ -1,0 +1,150 @@
+"""Ask an engine what it can take while it runs, and what it says that it runs; every word of its answer is a peer's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from specctl.adapters.local import LocalTransport
+from specctl.adapters.transport import Transport
+from specctl.control.mode import Mode
+from specctl.control.sample import engine_info
+from specctl.engines.types import EngineProfile
+from specctl.fleet.types import Host, Server
+from specctl.ops.engine_http import EngineClient, NoAnswerError, Reply
+
+SET = "/set_internal_state"
+SET_S = 10.0
+INFO_S = 10.0
+ALGO = "algo"
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The way to this very host."""
+
+    transport: Transport
+
+    @classmethod
+    def on(cls, host: Host) -> Here:
+        """Return the way to a host from itself."""
+        return cls(LocalTransport(host))
+
+
+class CannotError(Exception):
+    """A running engine cannot be brought from one mode to another; carries why."""
+
+
+def fields(profile: EngineProfile, mode: Mode) -> Mapping[str, object]:
+    """Return the arguments that tell a running engine a mode: what selects its algo, null for what selects another, its knobs."""
+    wanted = profile.algos[mode.algo]
+    chosen: dict[str, object] = {}
+    for algo in profile.algos.values():
+        for flag in algo.select:
+            chosen[engine_info.field_of(flag)] = wanted.select.get(flag)
+    knobs = {engine_info.field_of(wanted.knobs[name]): value for name, value in mode.knobs if name in wanted.knobs}
+    return {**chosen, **knobs}
+
+
+def live_fields(profile: EngineProfile, old: Mode, new: Mode) -> Mapping[str, object]:
+    """Return what a running engine must be told to change its mode; raises CannotError where its profile has no such way."""
+    wanted = profile.algos.get(new.algo)
+    if wanted is None:
+        raise CannotError(f"{profile.name} has no {new.algo}")
+    before = dict(old.knobs) if old.algo == new.algo else {}
+    changed = {name: value for name, value in new.knobs if before.get(name) != value}
+    needed = [*([ALGO] if old.algo != new.algo else []), *changed]
+    cold = [name for name in needed if name not in wanted.live_knobs or (name != ALGO and name not in wanted.knobs)]
+    if cold:
+        raise CannotError(f"{profile.name} takes {', '.join(cold)} of {new.algo} only at its start")
+    if not needed:
+        raise CannotError(f"there is nothing to change between {old} and {new}")
+    if old.algo != new.algo:
+        return fields(profile, new)
+    return {engine_info.field_of(wanted.knobs[name]): value for name, value in changed.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One server's engine, asked over this host's loopback; keys come from credential files and are read anew for every call."""
+
+    here: Here
+    server: Server
+
+    def set(self, changes: Mapping[str, object]) -> Reply:
+        """Tell a running engine new arguments."""
+        client = EngineClient.admin(self.here, self.server)
+        return client.post(SET, {"server_args": dict(changes)}, timeout_s=SET_S)
+
+    def info(self) -> Mapping[str, object] | None:
+        """Return the body of /server_info; None where none came."""
+        reply = EngineClient.of(self.here, self.server).get("/server_info", timeout_s=INFO_S)
+        return reply.fields if reply.status == 200 else None
+
+    def running_requests(self) -> int | None:
+        """Return running plus waiting requests; None when the engine cannot say, or does not answer."""
+        try:
+            return EngineClient.of(self.here, self.server).running_requests()
+        except NoAnswerError:
+            return None
+
+    def takes(self, changes: Mapping[str, object]) -> str | None:
+        """Ask whether the engine takes such arguments at all, by telling it those that it has; return why not, or None.
+
+        What nobody can set is answered [false] with status 200 (SGLang 0.5.23, engine facts 3.2), or refused as no number.
+        """
+        states = states_of(self.info())
+        if not states:
+            return "/server_info tells no internal state"
+        if any(name not in state for state in states for name in changes):
+            return "/server_info does not tell " + ", ".join(name for name in changes if name not in states[0])
+        reply = self.set(
+            {name: states[0][name] for name in changes if states[0][name] is not None or name in states[0]}
+        )
+        return None if accepted(reply) else refusal(reply)
+
+
+def states_of(info: Mapping[str, object] | None) -> tuple[Mapping[str, object], ...]:
+    """Return the internal states of all ranks."""
+    states = (info or {}).get("internal_states")
+    found = tuple(state for state in states if isinstance(state, Mapping)) if isinstance(states, list) else ()
+    return found if isinstance(states, list) and len(found) == len(states) else ()
+
+
+def accepted(reply: Reply) -> bool:
+    """Claim that every rank took a change."""
+    return (
+        reply.status == 200 and isinstance(reply.body, list) and bool(reply.body) and all(x is True for x in reply.body)
+    )
+
+
+def untouched(reply: Reply) -> bool:
+    """Claim that no rank took a change: all said so, or the call was turned away before it reached any."""
+    if reply.status == 200:
+        return isinstance(reply.body, list) and bool(reply.body) and all(item is False for item in reply.body)
+    return reply.status is not None and 400 <= reply.status < 500
+
+
+def refusal(reply: Reply) -> str:
+    """Say how a change was turned away."""
+    if reply.status is None:
+        return f"the engine gave no answer: {reply.failure}"
+    if reply.status in (401, 403):
+        return f"the engine refuses the key (status {reply.status})"
+    if reply.status == 200:
+        said = "[false]" if untouched(reply) else "half a yes" if isinstance(reply.body, list) else "no list"
+        return f"the engine answers {said}"
+    return f"the engine answers status {reply.status}"
+
+
+def differing(info: Mapping[str, object] | None, changes: Mapping[str, object]) -> tuple[str, ...] | None:
+    """Name the arguments that a rank says otherwise than they were set; None where the engine does not say."""
+    states = states_of(info)
+    if not states:
+        return None
+    return tuple(
+        f"{name} is {state.get(name)!r}, not {value!r}"
+        for state in states
+        for name, value in changes.items()
+        if state.get(name) != value
+    )
