@@ -9,7 +9,6 @@ from specctl.control.mode import Mode
 from specctl.control.sample.engine import EngineCounters, EngineLines, EngineSample
 from specctl.control.window import Figures, Window, figures
 
-
 SETTLED_STEPS = 160.0
 """Four log intervals of 40 steps: the last lines and gauges are of steps since then."""
 SETTLED_S = 30.0
