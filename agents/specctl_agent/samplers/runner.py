@@ -85,8 +85,7 @@ class _Look:
 
 
 class Slot(Generic[T_co]):
-    """One sampler, its thread, and what it last saw. `make` is called again for each thread that takes a stuck one's
-    place."""
+    """One sampler, its thread, and what it last saw; `make` is called again for each thread that takes a stuck one's place."""
 
     def __init__(self, make: Callable[[], Sampler[T_co]], max_stuck: int = MAX_STUCK) -> None:
         self._make = make
@@ -123,8 +122,7 @@ class Slot(Generic[T_co]):
             return Reading(value=self._value, age_s=age_s, health=health)
 
     def tend(self, now_s: float) -> bool:
-        """Start another thread beside one that hangs, unless too many do; returns whether it did. The loop calls
-        this each tick."""
+        """Start another thread beside one that hangs, unless too many do; returns whether it did. The loop calls this."""
         with self._lock:
             if self._stopping.is_set() or not self._hangs_at(now_s) or len(self._stuck) + 1 >= self._max_stuck:
                 return False
@@ -226,7 +224,6 @@ class Runner:
 
 
 def next_beat(beat_s: float, period_s: float, now_s: float) -> float:
-    """Return the beat after `beat_s` that is not past yet: beats that a long look missed are left out, and the
-    rhythm stays."""
+    """Return the first beat ahead of now: those that a long look missed are left out, and the rhythm stays."""
     missed = max(0, int((now_s - beat_s) // period_s))
     return beat_s + (missed + 1) * period_s

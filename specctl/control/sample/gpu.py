@@ -45,7 +45,6 @@ class GpuFacts:
     power_default_w: float | None = None
     sm_clock_max_hz: int | None = None
     compute_capability: str | None = None
-    mig: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +84,9 @@ class GpuWear:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLinks:
-    """Traffic of a GPU's links, asked of one GPU at a time: NVML measures each PCIe direction for 20 ms while the
-    caller waits.
+    """Traffic of a GPU's links, asked of one GPU at a time: NVML measures each PCIe direction while the caller waits.
 
-    PCIe is a rate over that measurement; NVLink counts bytes since the driver was loaded.
+    PCIe is a rate over those 20 ms; NVLink counts bytes since the driver was loaded.
     """
 
     at_s: float
@@ -166,8 +164,7 @@ class Problem(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """A problem with what NVML said of it, since when (monotonic), and when the agent tries again by itself (None:
-    at once)."""
+    """A problem, in words too, since when (monotonic), and when the agent tries again by itself (None: each look)."""
 
     problem: Problem
     detail: str
