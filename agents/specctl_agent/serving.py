@@ -170,7 +170,7 @@ class Serving:
         sock.close()
 
 
-def listen_local(path: str, *, mode: int, group: int | None) -> socket.socket:
+def listen_local(path: str, *, mode: int) -> socket.socket:
     """Listen on a socket file, replacing one that a dead agent left; raises OSError."""
     Path(path).unlink(missing_ok=True)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -180,8 +180,6 @@ def listen_local(path: str, *, mode: int, group: int | None) -> socket.socket:
             sock.bind(path)
         finally:
             os.umask(before)
-        if group is not None:
-            os.chown(path, -1, group)
         sock.listen(BACKLOG)
     except OSError:
         sock.close()

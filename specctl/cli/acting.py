@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from specctl.fleet.types import Host, Server
+    from specctl.ops.agent import Answer
     from specctl.ops.deploy import Request, Rollout
     from specctl.ops.gate import GateEnd
     from specctl.rollout.outcome import Outcome
@@ -82,6 +83,26 @@ def ask(rollout: Rollout, manner: Manner) -> None:
         raise UsageError("nobody can be asked here", hint="add --yes to act, or --dry-run to look")
     if not typer.confirm(plans.question([one.plan for one in rollout.plans]), default=False):
         raise typer.Abort
+
+
+def confirm(*, yes: bool, as_json: bool) -> None:
+    """Wait for a yes to what was just said; refuse to act without one where nobody can be asked."""
+    if yes:
+        return
+    if as_json or not sys.stdin.isatty():
+        raise UsageError("nobody can be asked here", hint="add --yes to act, or --dry-run to look")
+    typer.confirm("Go ahead?", default=False, abort=True)
+
+
+def answered(answers: Sequence[Answer], *, as_json: bool) -> int:
+    """Print what failed of asking several agents, and return the exit code that it adds up to."""
+    from specctl.cli.main import print_error
+    from specctl.rollout.outcome import Outcome, exit_code
+
+    for answer in answers:
+        if answer.error is not None:
+            print_error(answer.error, as_json=as_json)
+    return exit_code([Outcome(host=answer.host, server=answer.server, error=answer.error) for answer in answers])
 
 
 @contextlib.contextmanager

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specctl.cli import options
-from specctl.errors import UsageError
 
 if TYPE_CHECKING:
     from specctl.fleet.types import Host, Server
@@ -103,10 +101,7 @@ def _run(
         typer.echo(json.dumps({"act": act.value, "servers": rows}, indent=2))
     if dry_run:
         return 0
-    if not yes:
-        if as_json or not sys.stdin.isatty():
-            raise UsageError("nobody can be asked here", hint="add --yes to act, or --dry-run to look")
-        typer.confirm("Go ahead?", default=False, abort=True)
+    acting.confirm(yes=yes, as_json=as_json)
     screen = console(stderr=True)
     with Board(screen, mode_for(screen, json_asked=as_json), hosts=tuple(host.name for host, _ in selected)) as board:
         outcomes = lifecycle.run(selected, act, work, board, steal=steal)

@@ -14,6 +14,7 @@ from specctl.host.wire import Call
 PREFIX = "/opt/specctl"
 CURRENT = "current"
 UNIT = "specctl-agent.service"
+CONFIG = "/etc/specctl/agent.json"
 NOTE = "version.json"
 LEAST = (3, 11)
 PATTERNS = (
@@ -112,6 +113,7 @@ def look(call: Call) -> Mapping[str, object]:
     prefix = args.path("prefix")
     found: Dict[str, object] = {
         "installed": installed(prefix),
+        "config": files.read_object(CONFIG),
         "unit": unit_state(),
         "systemd": hello.systemd_version(),
         "root": os.geteuid() == 0,

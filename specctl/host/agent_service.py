@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from typing import Iterator, List, Mapping, Optional
 
 from specctl.host import agent_place, agent_wheels, commands, files, hello
-from specctl.host.agent_place import CURRENT, UNIT
+from specctl.host.agent_place import CONFIG, CURRENT, UNIT
 from specctl.host.wire import REMOTE_COMMAND, UNSUPPORTED, USAGE, Args, Call, OpError
 
 USER = "specctl-agent"
 GROUP = "specctl"
 UNIT_DIR = "/etc/systemd/system"
-CONFIG = "/etc/specctl/agent.json"
 STATE = "/var/lib/specctl-agent"
 COMMAND = "/usr/local/bin/specctl-agent"
 UNITS = "units"

@@ -39,7 +39,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "agent.sock")
         self.now_s = 0.0
-        self.server = Serving([(listen_local(self.path, mode=0o600, group=None), Shout())], clock=lambda: self.now_s)
+        self.server = Serving([(listen_local(self.path, mode=0o600), Shout())], clock=lambda: self.now_s)
         self.server.start()
 
     def dial(self) -> socket.socket:
@@ -159,8 +159,8 @@ def test_a_client_that_vanishes_is_forgotten(place: Place) -> None:
 def test_a_socket_file_of_a_dead_agent_is_replaced_with_the_right_mode(tmp_path: Path) -> None:
     """The socket is nobody's but its owner's and its group's from the moment that it exists."""
     path = tmp_path / "agent.sock"
-    listen_local(str(path), mode=0o660, group=None).close()
-    listener = listen_local(str(path), mode=0o660, group=None)
+    listen_local(str(path), mode=0o660).close()
+    listener = listen_local(str(path), mode=0o660)
     assert path.stat().st_mode & 0o7777 == 0o660
     listener.close()
 
