@@ -34,13 +34,19 @@ def operator() -> str:
 
 @dataclass(slots=True)
 class Contact:
-    """One host that answers; `call` speaks to its session."""
+    """One host that answers; `call` speaks to its session. `program`: in whose name it acts where that is no person."""
 
     host: Host
     transport: Transport
     session: HostSession
     redactor: Redactor = field(default_factory=lambda: Redactor(()))
+    program: str | None = None
     _reopening: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def who(self) -> str:
+        """Return who acts, for leases and records."""
+        return self.program or operator()
 
     def call(
         self,
@@ -114,13 +120,15 @@ def in_parallel(work: Callable[[T], object], items: Sequence[T]) -> None:
 
 
 @contextlib.contextmanager
-def contacts(hosts: Sequence[Host]) -> Iterator[Mapping[str, Contact | SpecctlError]]:
+def contacts(hosts: Sequence[Host], *, program: str | None = None) -> Iterator[Mapping[str, Contact | SpecctlError]]:
     """Reach all hosts at once; yields what came of each, by the host's name, and hangs up at the end."""
     found: dict[str, Contact | SpecctlError] = {}
 
     def reach(host: Host) -> None:
         try:
-            found[host.name] = contact(host)
+            reached = contact(host)
+            reached.program = program
+            found[host.name] = reached
         except SpecctlError as error:
             error.host = error.host or host.name
             found[host.name] = error

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from specctl.adapters import records
-from specctl.adapters.templates import Templates
 from specctl.errors import PartialError, RemoteCommandError, SpecctlError, UsageError
 from specctl.fleet.types import Host, Server
 from specctl.ops import act as acts
 from specctl.ops import guard
 from specctl.ops.act import Care
-from specctl.ops.contact import Contact, contacts, in_parallel, operator
+from specctl.ops.contact import Contact, contacts, in_parallel
 from specctl.ops.lease import leased
 from specctl.ops.preflight import gather
 from specctl.ops.prepare import Prepared, checked, prepare, read_release, refused
@@ -27,6 +27,9 @@ from specctl.rollout.facts import ServerFacts, as_deployed, stored_knobs
 from specctl.rollout.guarded import NO_GUARD
 from specctl.rollout.outcome import Outcome
 from specctl.rollout.record import Act, Record, Result
+
+if TYPE_CHECKING:
+    from specctl.adapters.templates import Templates
 
 RELEASES_KEPT = 10
 # What these acts start has served before: a rule of the linter must not stand in the way back.
@@ -113,7 +116,7 @@ def blank_record(contact: Contact, server: Server, act: Act) -> Record:
         result=Result.STARTED,
         server=server.name,
         host=contact.host.name,
-        who=operator(),
+        who=contact.who,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         specctl=version("specctl-fleet"),
     )
@@ -133,7 +136,9 @@ def settle(turn: Turn, aim: Aim, ended: acts.Ended) -> acts.Ended:
 
 
 def keep_copy(turn: Turn, record: Record) -> None:
-    """Keep the operator's own copy of a record; one that cannot be kept is a warning."""
+    """Keep the operator's own copy of a record; one that cannot be kept is a warning. A program keeps none."""
+    if turn.contact.program is not None:
+        return
     warning = records.keep(redacted(turn, record))
     if warning:
         turn.reporter.final(turn.host, "warning", warning)
@@ -181,6 +186,7 @@ def carry_out(item: Prepared, request: Request, reporter: Reporter, interrupted:
             previous=plan.running,
             skipped_checks=skipped,
             digests=item.digests,
+            reason=request.reason,
             weights_bytes=item.facts.weights_bytes,
         )
         aim = aim_of(item)
@@ -218,7 +224,7 @@ def aim_of(item: Prepared) -> Aim:
         return Aim(release=plan.release, algo=plan.algo, server=item.server, knobs=plan.knobs)
     manifest = item.release.manifest(
         salt=random_source.token_hex(16),
-        who=operator(),
+        who=item.contact.who,
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         version=version("specctl-fleet"),
     )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from specctl.adapters import session_payload
 from specctl.fleet.types import Host, ServiceManager
-from specctl.ops.contact import operator
 from specctl.rollout.guarded import WHO, Guard, hard_limit_s
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def arm(turn: Turn, aim: Aim) -> None:
     args = {
         "host": turn.host,
         "act": turn.act.value,
-        "who": operator(),
+        "who": turn.contact.who,
         "aim": {"id": aim.release, "algo": aim.algo},
         "back": {"id": back.release, "algo": back.algo} if back else None,
         "script": script,

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from specctl.errors import SpecctlError
 from specctl.fleet.types import Host, Server
-from specctl.ops.contact import Contact, each, operator
+from specctl.ops.contact import Contact, each
 from specctl.ui.text import age
 
 # A dead owner's lease ends by itself after this long; a living session renews it every third of it.
@@ -17,7 +17,7 @@ LEASE_S = 45.0
 @contextmanager
 def leased(contact: Contact, server: Server, reason: str, *, steal: bool = False) -> Iterator[int]:
     """Hold the lease on a server; yields its fencing token; raises LockHeldError when somebody else has it."""
-    args = {"owner": operator(), "reason": reason, "ttl_s": LEASE_S, "steal": steal}
+    args = {"owner": contact.who, "reason": reason, "ttl_s": LEASE_S, "steal": steal}
     token = contact.call("lease.acquire", server, args).get("token")
     assert isinstance(token, int)
     try:
@@ -69,7 +69,7 @@ def acquire(selected: Sequence[tuple[Host, Server]], reason: str, *, steal: bool
     """Take the manual lock of each server."""
 
     def work(contact: Contact, server: Server) -> object:
-        contact.call("lease.acquire", server, {"owner": operator(), "reason": reason, "ttl_s": None, "steal": steal})
+        contact.call("lease.acquire", server, {"owner": contact.who, "reason": reason, "ttl_s": None, "steal": steal})
         return contact.call("lease.status", server).get("lease")
 
     return _rows(selected, work)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from specctl.adapters.redaction import Redactor
 from specctl.adapters.secrets import resolve_secret
-from specctl.adapters.templates import Templates
 from specctl.errors import SpecctlError
 from specctl.fleet.types import Server
 from specctl.ops import render
@@ -18,6 +18,9 @@ from specctl.rollout.facts import HostFacts, ServerFacts
 from specctl.rollout.launch import Launch
 from specctl.rollout.plan import Plan, of_release
 from specctl.rollout.release import Release
+
+if TYPE_CHECKING:
+    from specctl.adapters.templates import Templates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from specctl.adapters.templates import Templates
 from specctl.engines._command import CONFIG_FILE, ENV_FILE
 from specctl.fleet.types import Host, Server, ServiceManager
 from specctl.rollout import launch as launches
 from specctl.rollout import unit
 from specctl.rollout.launch import Launch
 from specctl.rollout.release import Release, ReleaseFile
+
+if TYPE_CHECKING:
+    from specctl.adapters.templates import Templates
 
 SECRET_MODE = 0o600
 

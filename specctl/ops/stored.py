@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from specctl.adapters.redaction import Redactor
-from specctl.adapters.templates import Templates
 from specctl.errors import RemoteCommandError, SpecctlError, UnsupportedError, UsageError
 from specctl.fleet.types import Server
 from specctl.ops.contact import Contact
@@ -24,6 +24,9 @@ from specctl.rollout.facts import (
 )
 from specctl.rollout.plan import Wish, make
 from specctl.rollout.record import Result
+
+if TYPE_CHECKING:
+    from specctl.adapters.templates import Templates
 
 
 def current_of(contact: Contact, facts: ServerFacts) -> CurrentRelease:

@@ -37,7 +37,8 @@ class Record:
 
     `release` and `algo` are what was asked for, `previous` what ran before, `serving` what runs after the act; `invocation` is
     the service manager's id of the start that was asked for, also of one that failed; `skipped_checks` are the checks that failed
-    and were passed over, id to reason.
+    and were passed over, id to reason. `reason` is why it was done, as far as somebody said so. `live`: the running engine took
+    the algo or the knobs over HTTP, and what a start would run stayed as it was; such a record has no `serving`.
     """
 
     act: Act
@@ -61,6 +62,8 @@ class Record:
     digests: Mapping[str, str] = field(default_factory=dict)
     invocation: str | None = None
     specctl: str | None = None
+    reason: str | None = None
+    live: bool = False
     skipped_checks: Mapping[str, str] = field(default_factory=dict)
 
     def as_wire(self) -> dict[str, object]:
@@ -87,6 +90,8 @@ class Record:
             "digests": dict(self.digests),
             "invocation": self.invocation,
             "specctl": self.specctl,
+            "reason": self.reason,
+            "live": self.live,
             "skipped_checks": dict(self.skipped_checks),
         }
 

@@ -53,7 +53,7 @@ RECORD = Record(
 PAIR = ("1", "none")
 FULL_RECORD = replace(
     RECORD, release="1", algo="none", previous=PAIR, serving=PAIR, proof="proven", cause="why", load_s=1.0, weights_bytes=1,
-    invocation="i1", specctl="0.1.0",
+    invocation="i1", specctl="0.1.0", reason="why",
 )  # fmt: skip
 OUTCOME = Outcome(host="gpu1")
 FULL_OUTCOME = Outcome(
