@@ -130,7 +130,7 @@ def _values(values: Mapping[str, Value], provenance_of: Mapping[str, Origin], *,
 
 
 def _origin(path: str, provenance: Mapping[str, Origin]) -> Origin | None:
-    plain = path.removesuffix("_s") if path.startswith("limits.") else path
+    plain = path.removesuffix("_s") if path.startswith(("limits.", "agent.")) else path
     return provenance.get(_ORIGIN_KEYS.get(plain, plain))
 
 
