@@ -22,7 +22,7 @@ REPLY_BYTES = 1 << 20
 TEXT_CHARS = 500
 # A pin that nobody remembers must end some day; a month is longer than any maintenance that it could be for.
 LONGEST_S = 30 * 86_400.0
-MOST_DECISIONS = 1000
+MOST_DECISIONS = 200
 MOST_POINTS = 3600
 
 
