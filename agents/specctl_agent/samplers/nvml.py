@@ -31,8 +31,6 @@ class NvmlSampler:
         self._limits = limits
         self._keeper = Keeper(start, limits)
         self._picture = Picture()
-        self._asked_at_s: float | None = None
-        self._told = False
         self._due_s = dict.fromkeys((wire.WEAR, wire.PROCESSES, wire.LINKS), 0.0)
 
     def sample(self) -> NvmlSample:
@@ -43,7 +41,6 @@ class NvmlSampler:
             return self._result(now_s, answered=False)
         if fresh:
             self._picture.forget()
-            self._asked_at_s, self._told = None, False
             self._due_s = dict.fromkeys(self._due_s, 0.0)
         try:
             answered = self._look(process, now_s)
@@ -61,21 +58,20 @@ class NvmlSampler:
 
     def _look(self, process: NvmlProcess, now_s: float) -> bool:
         """Ask, unless an answer is still owed, and listen; returns whether it came, and notes what keeps it."""
-        if self._asked_at_s is None:
-            self._asked_at_s = now_s
+        if not self._keeper.owed:
+            self._keeper.asked(now_s)
             process.ask(self._wanted(now_s))
         until_s = now_s + self._limits.patience_s
         while True:
             message = process.receive(until_s - time.monotonic())
             match message:
                 case None:
-                    self._overdue(time.monotonic(), self._asked_at_s)
+                    self._keeper.overdue(time.monotonic())
                     return False
                 case (wire.TROUBLE, str(error), str(text)):
                     self._keeper.failed(problem_of(error), f"{error}: {text}", now_s)
                     return False
             if self._picture.fold(message, now_s):
-                self._asked_at_s, self._told = None, True
                 return self._settle(now_s)
 
     def _wanted(self, now_s: float) -> int:
@@ -100,13 +96,6 @@ class NvmlSampler:
         if any(now_s - gpu.trouble.since_s > self._limits.renew_s for gpu in lost):
             self._keeper.drop()
         return True
-
-    def _overdue(self, now_s: float, asked_at_s: float) -> None:
-        for_s = now_s - asked_at_s
-        if for_s > (self._limits.hang_s if self._told else self._limits.start_s):
-            self._keeper.hung(now_s, for_s)
-        else:
-            self._keeper.waiting(Problem.NO_ANSWER if self._told else Problem.STARTING, now_s, for_s)
 
     def _result(self, now_s: float, *, answered: bool) -> NvmlSample:
         picture = self._picture

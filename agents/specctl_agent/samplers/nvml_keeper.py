@@ -18,8 +18,8 @@ class Limits:
     """How long, how often and how many, in seconds.
 
     `patience_s`: one look waits that long for an answer, and says so when there is none yet. `hang_s`: a call that
-    has not come back by then hangs; `start_s`: the same of the first answer (without persistence mode the driver
-    sets up each GPU anew, seconds each).
+    has not come back by then hangs; `start_s`: the same of the start (without persistence mode the driver sets up
+    each GPU anew, seconds each).
     `retry_…`: from one failed start to the next, doubled each time. `spare_…`: how long a GPU that hung a call is
     left alone, likewise.
     `renew_s`: a GPU that the process asks in vain for so long gets a new process: a reset GPU may need a new
@@ -55,6 +55,19 @@ class _Spared:
         return self.asked_again and now_s >= back_s + (back_s - self.trouble.since_s)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """What the process was last seen at: the call, since when it can have been at it, and when it was seen."""
+
+    mark: tuple[int | None, str]
+    since_s: float
+    seen_s: float
+
+
+# Before the first of these is over there is nothing to speak to; an empty one is the interpreter's own start.
+_START = frozenset({"", "nvmlInit"})
+
+
 class Keeper:
     """One NVML process at a time, and the memory of those before it."""
 
@@ -64,6 +77,7 @@ class Keeper:
         self._process: NvmlProcess | None = None
         self._stuck: list[NvmlProcess] = []
         self._spared: dict[int, _Spared] = {}
+        self._call: _Call | None = None
         self._failures = 0
         self._retry_at_s: float | None = None
         self._counts = NvmlHealth()
@@ -107,20 +121,35 @@ class Keeper:
 
         What a GPU once hung is forgotten after as long as it was left alone.
         """
-        self._failures, self._retry_at_s, self.trouble = 0, None, None
+        self._failures, self._retry_at_s, self._call, self.trouble = 0, None, None, None
         self._spared = {index: spared for index, spared in self._spared.items() if not spared.forgiven(now_s)}
 
-    def waiting(self, problem: Problem, now_s: float, for_s: float) -> None:
-        """Note that an answer is not there yet."""
-        index, call = (None, "") if self._process is None else self._process.mark()
-        where = f"{call or 'the first call'}{'' if index is None else f' on GPU {index}'}"
-        self._say(problem, f"{where} has not come back for {for_s:.1f} s", now_s)
+    @property
+    def owed(self) -> bool:
+        """Whether a request is not answered yet."""
+        return self._call is not None
 
-    def hung(self, now_s: float, for_s: float) -> None:
-        """Kill the process whose call outlived its limit, and leave the GPU alone that it was about."""
-        if self._process is None:
+    def asked(self, now_s: float) -> None:
+        """Note a request."""
+        self._call = _Call(mark=(None, ""), since_s=now_s, seen_s=now_s)
+
+    def overdue(self, now_s: float) -> None:
+        """Judge an answer that is not there yet: its present call is slow, or it hangs and the process is killed."""
+        if self._process is None or self._call is None:
             return
-        index, call = self._process.mark()
+        mark = self._process.mark()
+        since_s = self._call.since_s if mark == self._call.mark else self._call.seen_s
+        self._call = _Call(mark=mark, since_s=since_s, seen_s=now_s)
+        index, call = mark
+        starting = call in _START
+        if now_s - since_s > (self._limits.start_s if starting else self._limits.hang_s):
+            self._hung(index, call, now_s, now_s - since_s)
+        else:
+            text = f"{call or 'the process'}{_on(index)} has not come back for {now_s - since_s:.1f} s"
+            self._say(Problem.STARTING if starting else Problem.NO_ANSWER, text, now_s)
+
+    def _hung(self, index: int | None, call: str, now_s: float, for_s: float) -> None:
+        """Kill the process, and leave the GPU alone that its call was about; a call about none is tried again later."""
         self._counts = replace(self._counts, hangs=self._counts.hangs + 1, hung_s=self._counts.hung_s + for_s)
         self.drop()
         detail = f"{call or 'the start'} did not come back within {for_s:.1f} s"
@@ -132,7 +161,7 @@ class Keeper:
         trouble = Trouble(problem=Problem.HUNG, detail=detail, since_s=now_s, retry_at_s=now_s + spare_s)
         self._spared[index] = _Spared(trouble=trouble, hangs=hangs)
         self._retry_at_s = None
-        self._say(Problem.HUNG, f"{detail} on GPU {index}", now_s)
+        self._say(Problem.HUNG, detail + _on(index), now_s)
 
     def died(self, now_s: float) -> None:
         """Note that the process ended, by itself or by somebody's hand."""
@@ -153,7 +182,7 @@ class Keeper:
         if self._process is not None:
             self._process.kill()
             self._stuck.append(self._process)
-            self._process = None
+            self._process = self._call = None
 
     def _ask_spared_again(self, now_s: float) -> None:
         due = [
@@ -170,3 +199,7 @@ class Keeper:
         before = self.trouble
         since_s = before.since_s if before is not None and before.problem is problem else now_s
         self.trouble = Trouble(problem=problem, detail=detail, since_s=since_s, retry_at_s=retry_at_s)
+
+
+def _on(index: int | None) -> str:
+    return "" if index is None else f" on GPU {index}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import marshal
 import mmap
 import os
@@ -22,10 +23,12 @@ _BOOT = (
 )
 # The largest packet that a socket's usual buffer takes; untouched pages of it cost nothing.
 _PACKET_BYTES = 212_992
+# A killed process is gone within a millisecond, or held in the kernel for who knows how long.
+_END_S = 0.2
 
 
 class NvmlProcess(Protocol):
-    """A process that answers requests. None of these waits, but `receive`, which does within its limit."""
+    """A process that answers requests. None of these waits beyond a moment, but `receive`, within its limit."""
 
     def ask(self, asked: int) -> None:
         """Send one request; raises EOFError where the process is gone."""
@@ -37,7 +40,7 @@ class NvmlProcess(Protocol):
         """Return which GPU (None: none) it is asking, and by what call."""
 
     def kill(self) -> None:
-        """Kill it, without waiting for its end."""
+        """Kill it, and wait for its end a moment at most."""
 
     def ended(self) -> int | None:
         """Return its exit status, negative for a signal, as subprocess has it; None where the kernel still holds it."""
@@ -102,10 +105,11 @@ class ChildProcess:
         return wire.read_mark(self._held[:])
 
     def kill(self) -> None:
-        """Kill it, without waiting for its end; one that the kernel holds in a driver's call ends when that returns."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGKILL)
+        """Kill it; one that the kernel holds in a driver's call is not waited for, it ends when that returns."""
+        self._process.send_signal(signal.SIGKILL)
         self._wires.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
 
     def ended(self) -> int | None:
         """Return its exit status, None where the kernel still holds it; takes it off the process table."""
