@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Dict, Mapping, Optional
 
-from specctl.host import guard_files, guard_rules, guard_state, lease, records
+from specctl.host import guard_files, guard_rules, guard_state, lease, records, releases
 from specctl.host.guard_state import ENDED, Goal, GuardState
 
 # The words of rollout/record.py.
@@ -20,9 +20,16 @@ def _pair(goal: Optional[Goal]) -> Optional[list]:  # type: ignore[type-arg]  # 
     return None if goal is None else [goal.id, goal.algo]
 
 
+def _part(row: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """Return a mapping of a manifest; empty where it is damaged: the record must be written all the same."""
+    found = row.get(name)
+    return found if isinstance(found, dict) else {}
+
+
 def _record(
-    state: GuardState, *, result: str, cause: str, serving: Optional[Goal], load_s: Optional[float]
+    folder: str, state: GuardState, *, result: str, cause: str, serving: Optional[Goal], load_s: Optional[float]
 ) -> Mapping[str, object]:
+    manifest = releases.manifest(folder, state.aim.id) or {}
     found: Dict[str, object] = {
         "act": state.act,
         "result": result,
@@ -34,7 +41,7 @@ def _record(
         "algo": state.aim.algo,
         "previous": _pair(state.back),
         "serving": _pair(serving),
-        "knobs": {},
+        "knobs": _part(_part(manifest, "knobs"), state.aim.algo),
         "proof": None,
         "evidence": [],
         "cause": cause,
@@ -42,7 +49,7 @@ def _record(
         "load_s": None if load_s is None else round(load_s, 3),
         "phases": [],
         "weights_bytes": None,
-        "digests": {},
+        "digests": _part(manifest, "files"),
         "invocation": None,
         "specctl": state.version,
     }
@@ -54,6 +61,7 @@ def finished(folder: str, state: GuardState, decision: guard_rules.Finish) -> Gu
     restored = decision.end == guard_rules.RESTORED
     loaded = restored and state.load_left_s is not None and state.pinned != state.before
     record = _record(
+        folder,
         state,
         result=ROLLED_BACK if restored else FAILED,
         cause=decision.reason,
@@ -66,9 +74,8 @@ def finished(folder: str, state: GuardState, decision: guard_rules.Finish) -> Gu
 def stopped(folder: str, state: GuardState, decision: guard_rules.Stop, *, gone: bool) -> GuardState:
     """Decide the record of a server that was stopped, or could not be."""
     cause = decision.reason if gone else f"{decision.reason}; the server could not be stopped"
-    return _ended(
-        folder, state, _record(state, result=STOPPED if gone else FAILED, cause=cause, serving=None, load_s=None)
-    )
+    record = _record(folder, state, result=STOPPED if gone else FAILED, cause=cause, serving=None, load_s=None)
+    return _ended(folder, state, record)
 
 
 def _ended(folder: str, state: GuardState, record: Mapping[str, object]) -> GuardState:

@@ -16,7 +16,6 @@ TAIL_LINES = 40
 MAX_SHOWN = 400  # characters of a line that are kept for people
 MAX_RANKS = 1024
 MAX_CAUSE_LINES = 4
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ERROR_NAME = re.compile(r"[A-Za-z_][\w.]{0,199}")
 _ERROR_ENDINGS = ("Error", "Exception", "Interrupt", "Exit")
 
@@ -122,8 +121,9 @@ def consequence(grammar: LogGrammar, scan: LogScan) -> Hit | None:
 
 
 def clean(line: str, limit: int = MAX_SHOWN) -> str:
-    """Return a line fit for a terminal: bounded, without control or direction-changing characters."""
-    return _CONTROL.sub(" ", line[:limit]).rstrip()
+    """Return a line fit for a terminal: bounded, and a space in the place of what would steer it or cannot be seen."""
+    shown = line[:limit]
+    return (shown if shown.isprintable() else "".join(char if char.isprintable() else " " for char in shown)).rstrip()
 
 
 def _updates(line: str) -> Iterator[str]:

@@ -87,6 +87,7 @@ def test_cli_killed_in_a_first_deploy(site: Site) -> None:
     site.run("lock", "release", "--host", "gpu1")
     record = taken_back(site)
     assert (record["result"], record["serving"]) == ("stopped: no healthy release", None)
+    assert {"none.service", "dflash.service"} <= set(record["digests"])  # type: ignore[call-overload]  # a mapping, as the test says
     assert site.unit("gpu1", "ActiveState", "LoadState") == {"ActiveState": "inactive", "LoadState": "not-found"}
     assert site.row("gpu1")["state"] == "not deployed"
 

@@ -117,6 +117,7 @@ def test_generations_and_server_info(
 
 @settings(max_examples=HOSTILE, deadline=None)
 @given(st.lists(st.tuples(LOOK, UNIT, LINES), max_size=5))
+@example([({}, {}, []), ({}, {}, ["soft\xadhyphen"]), ({"at_s": 60}, {}, [])])
 def test_looks(seen: list[tuple[dict[str, object], object, list[str]]]) -> None:
     """Any looks of a watcher fold to a verdict whose event is JSON and whose story is printable."""
     state = folds.begin(SPEC)
