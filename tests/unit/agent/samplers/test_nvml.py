@@ -207,7 +207,10 @@ def test_processes_are_listed(nvml: Scenario, sampler: NvmlSampler) -> None:
         "fault 1 nvmlDeviceGetComputeRunningProcesses_v3 NOT_SUPPORTED",
     )
     gpus = sampler.sample().gpus
-    assert gpus[0].processes == (GpuProcess(pid=4242, memory_bytes=1_073_741_824), GpuProcess(pid=4243, memory_bytes=None))
+    assert gpus[0].processes == (
+        GpuProcess(pid=4242, memory_bytes=1_073_741_824),
+        GpuProcess(pid=4243, memory_bytes=None),
+    )
     assert gpus[1].processes is None
     assert gpus[2].processes == ()
 
