@@ -19,6 +19,9 @@ from specctl.rollout.observation import Observation, Port, UnitState
 LOGS = Path(__file__).parents[2] / "data" / "sglang-0.5.23" / "logs"
 STEP_S = 0.5
 INVOCATION = "a1b2"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 94.97 GiB"
+SIGQUIT = "[2026-11-29 16:55:15] Received sigquit from a child process. It usually means the child failed."
+RAISED = "[2026-11-29 16:55:15 TP3] Scheduler hit an exception: Traceback (most recent call last):"
 _ROW = re.compile(r" *(\d+\.\d{3}) (.*)", re.DOTALL)
 _EXIT = re.compile(r"^ *([\d.]+) main process exited .*shell code (\d+)", re.MULTILINE)
 

@@ -22,7 +22,7 @@ from specctl.rollout.gate_types import (
     TimedOut,
 )
 from specctl.rollout.observation import Observation, Port, UnitState
-from tests.unit.rollout.replay import INVOCATION, spec_for
+from tests.unit.rollout.replay import INVOCATION, OOM, RAISED, SIGQUIT, spec_for
 
 RUNNING = UnitState(active="active", sub="running", invocation=INVOCATION, restarts=0, main_pid=41)
 GONE = UnitState(active="failed", sub="failed", invocation=INVOCATION, restarts=0, exit_status=137)
@@ -39,11 +39,6 @@ def run(spec: GateSpec, *seen: Observation) -> GateState:
     for each in seen:
         state = gate.advance(spec, state, each)
     return state
-
-
-OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 94.97 GiB"
-SIGQUIT = "[2026-11-29 16:55:15] Received sigquit from a child process. It usually means the child failed."
-RAISED = "[2026-11-29 16:55:15 TP3] Scheduler hit an exception: Traceback (most recent call last):"
 
 
 def test_a_refused_port_says_nothing() -> None:

@@ -9,7 +9,7 @@ from specctl.rollout import gate
 from specctl.rollout.gate_types import GateSpec, PastLoad, Ready, TimedOut
 from specctl.rollout.observation import Observation, Port, UnitState
 from tests.examples import examples
-from tests.unit.rollout.replay import INVOCATION, spec_for
+from tests.unit.rollout.replay import INVOCATION, OOM, RAISED, SIGQUIT, spec_for
 
 LINES = st.lists(
     st.one_of(
