@@ -7,8 +7,8 @@ import pytest
 from specctl.rollout.gate_types import GateState, TimedOut
 from specctl.rollout.observation import Observation, Port
 from specctl.rollout.story import clock, exit_words, kind, story
-from tests.unit.rollout.replay import load, replay, spec_for
-from tests.unit.rollout.test_gate import GONE, OOM, look, run
+from tests.unit.rollout.replay import OOM, load, replay, spec_for
+from tests.unit.rollout.test_gate import GONE, look, run
 
 
 @pytest.mark.parametrize(

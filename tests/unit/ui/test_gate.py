@@ -11,8 +11,8 @@ from specctl.rollout.gate_types import GateState, PastLoad, Phase
 from specctl.rollout.story import clock
 from specctl.ui import gate
 from tests.examples import examples
-from tests.unit.rollout.replay import spec_for
-from tests.unit.rollout.test_gate import GONE, OOM, look, run
+from tests.unit.rollout.replay import OOM, spec_for
+from tests.unit.rollout.test_gate import GONE, look, run
 
 BEGIN = "[2026-11-29 16:39:06 TP0] Load weight begin. avail mem=90 GB"
 CAPTURE = "[2026-11-29 16:46:06 TP0] Capture target verify CUDA graph begin. backend=full"
