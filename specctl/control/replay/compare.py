@@ -1,0 +1,163 @@
+"""All policies over one load: each static mode, thresholds, ours, and what could have been done with the future known.
+
+The yardstick of a series is the clairvoyant schedule, which is exact. With queueing there is none: a switch moves work into the
+future. There the yardstick is the best in hindsight of that schedule, every static mode and tuned thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from specctl.control.mode import Mode
+from specctl.control.objective import Objective
+from specctl.control.replay import choosers, clairvoyant, schedule, score
+from specctl.control.replay.choosers import HOLD_S, MARGIN_RATIO, Chooser, Planned, Threshold
+from specctl.control.replay.load import Requests, Series, concurrency
+from specctl.control.replay.outage import Outage
+from specctl.control.replay.queueing import Server
+from specctl.control.replay.schedule import Schedule
+from specctl.control.replay.score import Score
+from specctl.control.replay.service import Service
+from specctl.control.replay.worth import Worth
+
+STATIC, THRESHOLD, HYSTERESIS, OURS, CLAIRVOYANT, HINDSIGHT = (
+    "static", "threshold", "hysteresis", "specctl", "clairvoyant", "hindsight",
+)  # fmt: skip
+STEP_S = 1.0
+Span = tuple[float, float, Mode | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What every policy of a comparison shares: the server, what it is to be good at, what a switch costs, and the first mode."""
+
+    service: Service
+    objective: Objective
+    outage: Outage
+    start: Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One policy and what it made of the load; `mode` for a static one; `spans`: what it did, None while switching."""
+
+    policy: str
+    mode: Mode | None = None
+    score: Score
+    spans: Sequence[Span] = ()
+
+    @property
+    def name(self) -> str:
+        """The policy as a table names it."""
+        return self.policy if self.mode is None else f"{self.policy} {self.mode}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Every policy over one load; the last row is the yardstick. `series`: the concurrency that it was planned on."""
+
+    setting: Setting
+    series: Series
+    rows: Sequence[Row]
+    queueing: bool
+
+    @property
+    def yardstick(self) -> Row:
+        """The row that regret is told against."""
+        return self.rows[-1]
+
+    def regret(self, row: Row) -> float | None:
+        """Return the part of the yardstick's value that a policy missed."""
+        return score.regret_ratio(row.score.value, self.yardstick.score.value)
+
+
+# Makes a chooser of ours for a setting: the same decide() that the agent runs.
+Maker = Callable[[Setting], Chooser]
+
+
+def of_series(setting: Setting, series: Series, ours: Maker) -> Comparison:
+    """Compare on a concurrency that is given from outside and does not react."""
+    values = Worth(setting.service, setting.objective)
+    rows = list(series_statics(setting, series, values))
+    for name, chooser in _online(setting, values, ours):
+        rows.append(series_row(setting, series, values, name, driven(setting, series, chooser)))
+    best = clairvoyant.plan(series, values, setting.start, setting.outage.seconds)
+    rows.append(series_row(setting, series, values, CLAIRVOYANT, best))
+    return Comparison(setting=setting, series=series, rows=rows, queueing=False)
+
+
+def driven(setting: Setting, series: Series, chooser: Chooser) -> Schedule:
+    """Return the schedule that a chooser makes of a series."""
+    return choosers.drive(series, chooser, setting.start, setting.outage.seconds)
+
+
+def series_statics(setting: Setting, series: Series, values: Worth) -> Iterator[Row]:
+    """Yield every mode's row where it serves from the first to the last second."""
+    for mode in setting.service.rates:
+        yield series_row(setting, series, values, STATIC, Schedule(start=mode), mode)
+
+
+def series_row(
+    setting: Setting, series: Series, values: Worth, policy: str, plan: Schedule, mode: Mode | None = None
+) -> Row:
+    """Score a schedule on a series."""
+    spent = schedule.times(series, plan, setting.outage.seconds)
+    spans = tuple(schedule.stretches(series, plan, setting.outage.seconds))
+    return Row(policy=policy, mode=mode, score=score.of_series(setting.service, series, values, spent), spans=spans)
+
+
+def _online(setting: Setting, values: Worth, ours: Maker) -> Iterator[tuple[str, Chooser]]:
+    """Yield the policies that do not know the future."""
+    yield THRESHOLD, Threshold(worth=values)
+    yield HYSTERESIS, Threshold(worth=values, hold_s=HOLD_S, margin=MARGIN_RATIO)
+    yield OURS, ours(setting)
+
+
+def of_requests(setting: Setting, requests: Requests, ours: Maker) -> Comparison:
+    """Compare with queueing: requests share the server, and what a switch keeps waiting is served after it."""
+    rows = list(queue_statics(setting, requests))
+    series = at_server(setting, requests, score.best([(row.mode, row.score) for row in rows if row.mode is not None]))
+    values = Worth(setting.service, setting.objective)
+    for name, chooser in _online(setting, values, ours):
+        rows.append(queue_row(setting, requests, name, chooser))
+    rows.append(in_hindsight(setting, requests, series, values, rows))
+    return Comparison(setting=setting, series=series, rows=rows, queueing=True)
+
+
+def queue_statics(setting: Setting, requests: Requests) -> Iterator[Row]:
+    """Yield every mode's row where it serves from the first to the last request."""
+    for mode in setting.service.rates:
+        yield queue_row(setting, requests, STATIC, None, mode)
+
+
+def at_server(setting: Setting, requests: Requests, mode: Mode) -> Series:
+    """Return the concurrency of a server that stays in one mode: what the clairvoyant schedule is planned on."""
+    server = Server(setting.service, requests, mode)
+    choosers.drive_server(server, None, step_s=STEP_S, span_s=requests.span_s, outage=setting.outage)
+    return concurrency(requests.at_s, sorted(server.finished_s), step_s=STEP_S, span_s=requests.span_s)
+
+
+def queue_row(
+    setting: Setting, requests: Requests, policy: str, chooser: Chooser | None, mode: Mode | None = None
+) -> Row:
+    """Run a policy with queueing and score it."""
+    server = Server(setting.service, requests, mode or setting.start)
+    served = choosers.drive_server(server, chooser, step_s=STEP_S, span_s=requests.span_s, outage=setting.outage)
+    ends = (*(at for at, _ in server.log[1:]), max(requests.span_s, server.log[-1][0]))
+    spans = tuple((begin, end, serving) for (begin, serving), end in zip(server.log, ends, strict=True))
+    found = score.of_queue(server, requests, served, setting.objective.metric)
+    return Row(policy=policy, mode=mode, score=found, spans=spans)
+
+
+def in_hindsight(setting: Setting, requests: Requests, series: Series, values: Worth, rows: Sequence[Row]) -> Row:
+    """Return the best of the clairvoyant schedule, the static modes and tuned thresholds, each run with queueing.
+
+    Schedule and thresholds begin in the setting's mode, as the policies do; each static mode is there from the beginning.
+    """
+    plan = clairvoyant.plan(series, values, setting.start, setting.outage.seconds)
+    planned = queue_row(setting, requests, HINDSIGHT, Planned(plan, STEP_S))
+    tried = [queue_row(setting, requests, HINDSIGHT, chooser) for chooser in choosers.tuned(values)]
+    fixed = [row for row in rows if row.mode is not None]
+    best = max((planned, *tried, *fixed), key=lambda row: row.score.value)
+    return Row(policy=HINDSIGHT, score=best.score, spans=best.spans)
