@@ -51,7 +51,7 @@ def run(selected: Sequence[tuple[Host, Server]], request: Request, manner: Manne
     with deploy.rollout(selected, request, templates=templates, make_ready=ready) as rollout:
         if not (manner.as_json and not manner.dry_run):
             show_plan(rollout, manner, out)
-        if manner.dry_run or not rollout.plans:
+        if manner.dry_run or not (rollout.plans or rollout.letters):
             return finish(rollout.planned(), manner, shown=manner.as_json and manner.dry_run)
         ask(rollout, manner)
         outcomes = act(rollout, manner)
@@ -81,7 +81,7 @@ def ask(rollout: Rollout, manner: Manner) -> None:
         return
     if manner.as_json or not sys.stdin.isatty():
         raise UsageError("nobody can be asked here", hint="add --yes to act, or --dry-run to look")
-    if not typer.confirm(plans.question([one.plan for one in rollout.plans]), default=False):
+    if not typer.confirm(plans.question([one.plan for one in (*rollout.plans, *rollout.letters)]), default=False):
         raise typer.Abort
 
 
@@ -128,7 +128,7 @@ def act(rollout: Rollout, manner: Manner) -> tuple[Outcome, ...]:
     from specctl.ui.theme import console
 
     screen = console(stderr=True)
-    hosts = tuple(one.plan.host for one in rollout.plans)
+    hosts = tuple(one.plan.host for one in (*rollout.plans, *rollout.letters))
     with Board(screen, mode_for(screen, json_asked=manner.as_json), hosts=hosts) as board, interruptible(rollout):
         return rollout.carry_out(board)
 

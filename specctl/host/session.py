@@ -53,6 +53,8 @@ OPS: Mapping[str, Tuple[str, str, bool]] = {
     "agent.build": ("agent_wheels", "build", False),
     "agent.activate": ("agent_service", "activate", False),
     "agent.remove": ("agent_service", "remove", False),
+    "agent.compare": ("agent_note", "compare", False),
+    "agent.note": ("agent_note", "write", True),
     "agent.ask": ("agent_socket", "ask", False),
     "agent.decisions": ("agent_socket", "decisions", False),
 }

@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import Dict, List, Mapping
 
-from specctl.host import clock, files, lease, ports, releases, services
+from specctl.host import agent_note, clock, files, lease, ports, releases, services
 from specctl.host.wire import REMOTE_COMMAND, Call, OpError
 
 START_S = 60.0
@@ -67,6 +67,7 @@ def disable_remove(call: Call) -> Mapping[str, object]:
         removed += [name for name in LINKS if files.remove(os.path.join(folder, name))]
         files.sync_dir(folder)
     removed += service.uninstall()
+    removed += agent_note.forget(folder)
     if args.flag("purge"):
         for name in PURGED:
             place = os.path.join(folder, name)

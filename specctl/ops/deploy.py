@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from specctl.adapters import records
 from specctl.errors import PartialError, RemoteCommandError, SpecctlError, UsageError
-from specctl.fleet.types import Host, Server
+from specctl.fleet.types import AgentMode, Host, Server
 from specctl.ops import act as acts
-from specctl.ops import guard
+from specctl.ops import agent_note, guard
 from specctl.ops.act import Care
 from specctl.ops.contact import Contact, contacts, in_parallel
 from specctl.ops.lease import leased
@@ -23,6 +23,7 @@ from specctl.ops.preflight import gather
 from specctl.ops.prepare import Prepared, checked, prepare, read_release, refused
 from specctl.ops.reporter import Reporter
 from specctl.ops.turn import Aim, Turn
+from specctl.rollout.agent_moves import as_agent_left
 from specctl.rollout.facts import ServerFacts, as_deployed, stored_knobs
 from specctl.rollout.guarded import NO_GUARD
 from specctl.rollout.outcome import Outcome
@@ -61,13 +62,18 @@ class Rollout:
     interrupted: threading.Event
 
     @property
+    def letters(self) -> tuple[Prepared, ...]:
+        """Return the servers on which nothing is to be done but to tell the host's agent something new."""
+        return tuple(one for one in self.prepared if one.plan.note)
+
+    @property
     def plans(self) -> tuple[Prepared, ...]:
         """Return the servers on which there is something to do, and whose checks let it be done."""
         return tuple(one for one in self.prepared if one.plan.nothing is None and refused(one) is None)
 
     def carry_out(self, reporter: Reporter) -> tuple[Outcome, ...]:
         """Act on every planned server; returns an outcome for each selected one, in the order of selection."""
-        idle = (*self.refused(), *self.idle())
+        idle = (*self.refused(), *(self._tell(item, reporter) for item in self.letters), *self.idle())
         todo = list(self.plans)
         done: list[Outcome] = []
         if self.request.canary and len(todo) > 1:
@@ -80,6 +86,19 @@ class Rollout:
         in_parallel(lambda item: done.append(self._one(item, reporter)), todo)
         return (*self.failed, *idle, *done)
 
+    def _tell(self, item: Prepared, reporter: Reporter) -> Outcome:
+        """Tell the host's agent what is new, and do nothing else."""
+        assert item.told is not None, "a plan that tells something has it"
+        base = Outcome(host=item.plan.host, server=item.plan.server, plan=item.plan)
+        try:
+            with leased(item.contact, item.told.server, "tell the agent", steal=self.request.steal) as token:
+                agent_note.deliver(item.contact, item.told, token)
+        except SpecctlError as error:
+            error.host = error.host or item.plan.host
+            return replace(base, error=error)
+        reporter.final(item.plan.host, "agent", "told anew what it may do")
+        return base
+
     def refused(self) -> tuple[Outcome, ...]:
         """Return the outcomes of the servers that a failed check keeps from being touched."""
         errors = [(p.plan, refused(p)) for p in self.prepared]
@@ -90,7 +109,7 @@ class Rollout:
         return tuple(
             Outcome(host=p.plan.host, server=p.plan.server, plan=p.plan)
             for p in self.prepared
-            if p.plan.nothing is not None
+            if p.plan.nothing is not None and not p.plan.note
         )
 
     def planned(self) -> tuple[Outcome, ...]:
@@ -193,7 +212,18 @@ def carry_out(item: Prepared, request: Request, reporter: Reporter, interrupted:
         ended = settle(turn, aim, acts.perform(turn, aim, record, request.care))
         if ended.error is None:
             contact.call("release.prune", server, {"keep": RELEASES_KEPT, "token": token})
+            _deliver(turn, item.told)
     return ended
+
+
+def _deliver(turn: Turn, told: agent_note.Letter | None) -> None:
+    """Tell the host's agent what it has to do with now; the act is done and stays so where that fails."""
+    if told is None:
+        return
+    try:
+        agent_note.deliver(turn.contact, told, turn.token)
+    except SpecctlError as error:
+        turn.final("warning", f"the agent was not told: {error.message}; the next deploy tells it")
 
 
 def unchanged(item: Prepared) -> None:
@@ -254,6 +284,20 @@ def unguarded(item: Prepared) -> Prepared:
     return replace(item, plan=replace(item.plan, warnings=(*item.plan.warnings, NO_GUARD)))
 
 
+def _kept(contact: Contact, server: Server, request: Request) -> Server:
+    """Return the server with what its agent owns and has moved, unless somebody names the algo."""
+    owns = bool(server.agent.algos or server.agent.knobs) and server.agent.mode is AgentMode.ACT
+    if request.act is not Act.DEPLOY or request.algo is not None or not owns:
+        return server
+    return as_agent_left(server, gather(contact, (server,), brief=True).servers[server.name])
+
+
+def _told(item: Prepared, told: agent_note.Letter) -> Prepared:
+    """Return the plan with what the host's agent is told; where nothing else is to be done, only if that is something new."""
+    note = item.plan.nothing is not None and agent_note.differs(item.contact, told)
+    return replace(item, told=told, plan=replace(item.plan, note=note))
+
+
 @contextmanager
 def rollout(
     selected: Sequence[tuple[Host, Server]],
@@ -276,10 +320,11 @@ def rollout(
             try:
                 if isinstance(found, SpecctlError):
                     raise found
+                told = agent_note.letter(server) if request.act is Act.DEPLOY else None
+                server = _kept(found, server, request)
                 ready = make_ready(found, server, request.algo or server.algo, templates=templates, force=request.force)
-                prepared[host.name, server.name] = unguarded(
-                    checked(ready, request.skipped, served=request.act in SERVED_BEFORE)
-                )
+                ready = checked(ready, request.skipped, served=request.act in SERVED_BEFORE)
+                prepared[host.name, server.name] = unguarded(_told(ready, told) if told is not None else ready)
             except SpecctlError as error:
                 error.host = error.host or host.name
                 failed.append(Outcome(host=host.name, server=server.name, error=error))

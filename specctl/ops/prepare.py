@@ -11,6 +11,7 @@ from specctl.adapters.secrets import resolve_secret
 from specctl.errors import SpecctlError
 from specctl.fleet.types import Server
 from specctl.ops import render
+from specctl.ops.agent_note import Letter
 from specctl.ops.contact import Contact
 from specctl.ops.preflight import examine, gather, refusal
 from specctl.rollout import launch as launches
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class Prepared:
     """All that is needed to check a plan and to carry it out; `release` None: the files are on the host already.
 
-    `digests`: SHA-256 of the release's files by name, secret ones left out.
+    `digests`: SHA-256 of the release's files by name, secret ones left out. `told`: what the host's agent is told by a deploy.
     """
 
     contact: Contact
@@ -38,6 +39,7 @@ class Prepared:
     launch: Launch
     digests: Mapping[str, str]
     release: Release | None = None
+    told: Letter | None = None
 
 
 def checked(item: Prepared, skipped: Mapping[str, str], *, served: bool) -> Prepared:

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from specctl.rollout.agent_moves import live_move
 from specctl.rollout.facts import ServerFacts, stored_launch
 from specctl.rollout.preflight.types import Report
 from specctl.rollout.release import Release, differing, next_id
@@ -38,7 +39,7 @@ class Plan:
 
     `nothing` says why there is nothing to do; else `release` is the id that would serve, new where `writes` is true. `diff` is
     a unified diff of the main files (no secret is in them). `predicted_s` is the median of `past_loads_s`. `checks` None: nothing
-    is to be done, so nothing was checked.
+    is to be done, so nothing was checked. `note`: the host's agent is told something new, which touches no server.
     """
 
     host: str
@@ -58,6 +59,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     knobs: Mapping[str, int] = field(default_factory=dict)
     checks: Report | None = None
+    note: bool = False
 
     def as_wire(self) -> dict[str, object]:
         """Return the JSON object of the plan (docs/json.md)."""
@@ -81,6 +83,7 @@ class Plan:
             "warnings": list(self.warnings),
             "knobs": dict(self.knobs),
             "checks": self.checks.as_wire() if self.checks else None,
+            "note": self.note,
         }
 
 
@@ -131,7 +134,9 @@ def _idle_reason(facts: ServerFacts, algo: str, files: tuple[str, ...], release:
         return None
     if facts.unit.active != "active" or facts.guard is not None:
         return None
-    return f"release {current.id} runs {algo} already, and every file is the same"
+    moved = live_move(facts)
+    at_start = "" if moved is None else f"; a start would run that, and {moved.who} has it on {moved} live"
+    return f"release {current.id} runs {algo} already, and every file is the same{at_start}"
 
 
 def diff_text(before: str, after: str, name: str) -> str:

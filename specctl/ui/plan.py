@@ -15,6 +15,7 @@ from specctl.ui import checks
 
 SHOWN_CHANGES = 12
 LABEL = 8
+NOTE = "the agent on the host is told anew what it may do; the server is not touched"
 LABEL_STYLES: Mapping[str, str] = {"warn": "warn", "fail": "bad"}
 
 
@@ -109,7 +110,8 @@ def view(
     """Return the whole plan of one server; long lines hang under their label, unwrapped where there is no width."""
     top = head(plan, facts, host, profile)
     if plan.nothing is not None:
-        return Group(top, Text.assemble("  nothing to do: ", plan.nothing))
+        told = [Text(f"  {NOTE}")] if plan.note else []
+        return Group(top, Text.assemble("  nothing to do: ", plan.nothing), *told)
     parts: list[RenderableType] = [top, Text("")]
     for label, line in rows(plan):
         pieces = wrapped(line, width)

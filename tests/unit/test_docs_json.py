@@ -40,6 +40,7 @@ FULL_PLAN = replace(
     PLAN,
     running=("1", "none"),
     nothing="why",
+    note=True,
     predicted_s=1.0,
     checks=Report(),
     changes=(
