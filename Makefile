@@ -65,6 +65,7 @@ bench: $(STAMP) ## Measure start-up against pyinfra, and the lab engine.
 
 lock: ## Renew the lock files (needs uv).
 	PATH="$(CURDIR)/$(BIN):$$PATH" uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.lock
+	PATH="$(CURDIR)/$(BIN):$$PATH" uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 agents/requirements.in -o requirements/agent.lock
 
 schema: $(STAMP) ## Renew inventory/schema.json.
 	$(BIN)/specctl inventory schema > inventory/schema.json

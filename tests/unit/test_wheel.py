@@ -85,8 +85,8 @@ def test_every_module_and_datum_is_there(names: frozenset[str]) -> None:
 
 
 def test_nothing_else_is_there(names: frozenset[str]) -> None:
-    """No test, benchmark, cache or checkpoint travels with the wheel: one package and its metadata."""
-    assert {name.split("/")[0].partition("-")[0] for name in names} == {"specctl", "specctl_fleet"}
+    """No test, benchmark, cache or checkpoint travels with the wheel: the command, the agent and their metadata."""
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"specctl", "specctl_agent", "specctl_fleet"}
     assert not [name for name in names if name.endswith(FOREIGN_SUFFIXES)]
 
 
@@ -105,13 +105,14 @@ def test_base_install_is_light(metadata: Message) -> None:
 
 
 def test_extras_exist(metadata: Message) -> None:
-    """The extras are those that the documents name; `lab` brings numpy and no torch, `lab-train` torch, `engine` sglang."""
-    assert set(metadata.get_all("Provides-Extra", [])) == {"dev", "engine", "lab", "lab-train"}
+    """The extras are those that the documents name; `agent` brings what samples, `lab` numpy and no torch, `lab-train` torch, `engine` sglang."""
+    assert set(metadata.get_all("Provides-Extra", [])) == {"agent", "dev", "engine", "lab", "lab-train"}
     asked = metadata.get_all("Requires-Dist", [])
     of = {
         extra: {requirement_name(line) for line in asked if line.endswith(f"extra == '{extra}'")}
-        for extra in ("engine", "lab", "lab-train")
+        for extra in ("agent", "engine", "lab", "lab-train")
     }
+    assert of["agent"] == {"nvidia-ml-py", "psutil"}
     assert of["engine"] == {"sglang"}
     assert "numpy" in of["lab"]
     assert "torch" not in of["lab"]

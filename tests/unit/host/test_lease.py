@@ -90,7 +90,16 @@ def test_a_stolen_lease_fences_the_old_holder(open_session: Opener, folder: Path
 
 def test_changing_ops_need_a_token(session: HostSession, folder: Path) -> None:
     """Without a lease no changing op does anything."""
-    for op in ("release.write", "release.activate", "release.prune", "unit.start", "unit.stop", "unit.disable", "unit.disable_remove"):
+    changing = (
+        "release.write",
+        "release.activate",
+        "release.prune",
+        "unit.start",
+        "unit.stop",
+        "unit.disable",
+        "unit.disable_remove",
+    )
+    for op in changing:
         with pytest.raises(LockHeldError):
             session.call(op, {"dir": str(folder), "token": 1, "id": "1", "algo": "none"})
 
