@@ -105,7 +105,7 @@ def test_base_install_is_light(metadata: Message) -> None:
 
 
 def test_extras_exist(metadata: Message) -> None:
-    """The extras are those that the documents name; `agent` brings what samples, `lab` numpy and no torch, `lab-train` torch, `engine` sglang."""
+    """The extras are those that the documents name, and only `lab-train` brings torch, only `engine` sglang."""
     assert set(metadata.get_all("Provides-Extra", [])) == {"agent", "dev", "engine", "lab", "lab-train"}
     asked = metadata.get_all("Requires-Dist", [])
     of = {
