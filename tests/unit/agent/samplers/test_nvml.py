@@ -10,8 +10,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from specctl_agent.samplers.nvml import NvmlSampler
-from specctl_agent.samplers.nvml_keeper import Limits
 
 from specctl.control.sample.gpu import (
     DriverFacts,
@@ -24,6 +22,8 @@ from specctl.control.sample.gpu import (
     Problem,
     Throttle,
 )
+from specctl_agent.samplers.nvml import NvmlSampler
+from specctl_agent.samplers.nvml_keeper import Limits
 from tests.nvml.standin import GPUS, LIBRARY, Scenario, uuid
 
 PATIENCE_S = 20.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
+
+from specctl.control.sample.gpu import NvmlHealth, Problem, Trouble
 from specctl_agent.samplers import nvml_wire
 from specctl_agent.samplers.nvml_keeper import Keeper, Limits
 from specctl_agent.samplers.nvml_process import NvmlProcess
-
-from specctl.control.sample.gpu import NvmlHealth, Problem, Trouble
 
 LIMITS = Limits(
     hang_s=5.0, start_s=60.0, retry_first_s=1.0, retry_last_s=8.0, spare_first_s=60.0, spare_last_s=200.0, max_stuck=2

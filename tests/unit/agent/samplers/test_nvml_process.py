@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
+
 from specctl_agent.samplers import nvml_wire as wire
 from specctl_agent.samplers.nvml_process import ChildProcess
-
 from tests.nvml.standin import Scenario
 
 PATIENCE_S = 20.0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
+
 from specctl_agent.samplers.runner import Health, Runner, Sampler, Slot, next_beat
 
 PATIENCE_S = 10.0
