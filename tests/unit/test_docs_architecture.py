@@ -26,7 +26,7 @@ LIBRARIES = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CODE = re.compile(r"`([^`]+)`")
 # The import name of a distribution, where it is another one.
-IMPORTED_AS = {"pyyaml": "yaml"}
+IMPORTED_AS = {"nvidia-ml-py": "pynvml", "pyyaml": "yaml"}
 
 
 def between(text: str, name: str) -> str:
@@ -88,10 +88,12 @@ def test_figures_are_current() -> None:
 
 @cache
 def imports() -> Mapping[str, frozenset[str]]:
-    """Return the modules of specctl that import each top-level package."""
+    """Return the modules of specctl and its agent that import each top-level package."""
     found: dict[str, set[str]] = {}
-    for path in (ROOT / "specctl").rglob("*.py"):
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    files = [(ROOT, path) for path in (ROOT / "specctl").rglob("*.py")]
+    files += [(ROOT / "agents", path) for path in (ROOT / "agents").rglob("*.py")]
+    for root, path in files:
+        module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
@@ -108,7 +110,7 @@ def required(extra: str) -> set[str]:
     return names - {"specctl-fleet"}
 
 
-@pytest.mark.parametrize("extra", ["runtime", "lab", "lab-train", "engine", "dev"])
+@pytest.mark.parametrize("extra", ["runtime", "agent", "lab", "lab-train", "engine", "dev"])
 def test_every_dependency_is_documented(extra: str) -> None:
     """Each table has exactly what pyproject.toml asks for, in its order, each with a licence and a reason."""
     table = list(rows(between(LIBRARIES, extra)))
@@ -116,7 +118,7 @@ def test_every_dependency_is_documented(extra: str) -> None:
     assert all(cells[1] and cells[3 if extra != "dev" else 2] for cells in table)
 
 
-@pytest.mark.parametrize("extra", ["runtime", "lab", "lab-train", "engine"])
+@pytest.mark.parametrize("extra", ["runtime", "agent", "lab", "lab-train", "engine"])
 def test_libraries_are_imported_where_the_page_says(extra: str) -> None:
     """A library is imported by the modules named, by each of them, and by no other."""
     for cells in rows(between(LIBRARIES, extra)):
