@@ -34,8 +34,11 @@ class Config:
         return str(self.run / SOCKET)
 
 
-def load(path: Path = CONFIG, *, state: Path = STATE, run: Path = RUN) -> Config:
-    """Read the settings; raises UsageError where they cannot be meant, UnsupportedError where a newer specctl wrote them."""
+def load(path: Path = CONFIG) -> Config:
+    """Read the settings, which may name other folders as `state` and `run`.
+
+    Raises UsageError where they cannot be meant, UnsupportedError where a newer specctl wrote them.
+    """
     try:
         with path.open("rb") as file:
             fields = reading.mapping(json.loads(file.read(FILE_BYTES)))
@@ -54,4 +57,11 @@ def load(path: Path = CONFIG, *, state: Path = STATE, run: Path = RUN) -> Config
     )
     if form is None or servers is None or address is None or port is None or not 0 <= port <= 65_535:
         raise UsageError(f"{path} does not say format, servers and metrics", hint=HINT)
-    return Config(servers=Path(servers), address=address, port=port, state=state, run=run)
+    state, run = (reading.text(fields.get(name)) for name in ("state", "run"))
+    return Config(
+        servers=Path(servers),
+        address=address,
+        port=port,
+        state=Path(state) if state else STATE,
+        run=Path(run) if run else RUN,
+    )

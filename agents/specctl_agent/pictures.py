@@ -41,12 +41,14 @@ class Decided:
 class ServerPicture:
     """One server as the agent sees it; None is not known.
 
-    `conduct`: what the agent may do, by the inventory or by order. `acting`: the switch under way, in words. `counts`: seconds in
-    each mode and switches since the agent's state began. `history`: (running, waiting, tokens a second) of the last ticks.
+    `conduct`: what the agent may do, by the inventory or by order. `modes`: those that it can run. `acting`: the switch under way,
+    in words. `mode_s`, `switches` and `lost_s` count since the agent's state began. `history`: (running, waiting, tokens a second)
+    of the last ticks.
     """
 
     server: str
     conduct: AgentMode
+    modes: tuple[Mode, ...] = ()
     mode: Mode | None = None
     sample: EngineSample | None = None
     sample_age_s: float | None = None

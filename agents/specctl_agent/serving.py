@@ -62,19 +62,31 @@ class Serving:
     """The thread that serves; `start`, then `close`. `turned_away` counts connections that were cut off for their manners."""
 
     def __init__(
-        self, listeners: Sequence[tuple[socket.socket, Tongue]], clock: Callable[[], float] = time.monotonic
+        self, listeners: Sequence[tuple[socket.socket, Tongue]] = (), clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._clock = clock
         self._selector = selectors.DefaultSelector()
         self._lines: dict[socket.socket, _Line] = {}
-        self._tongues = dict(listeners)
+        self._tongues: dict[socket.socket, Tongue] = {}
         self._wake, self._woken = socket.socketpair()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="serving", daemon=True)
         self.turned_away = 0
-        for sock in (*self._tongues, self._woken):
-            sock.settimeout(0.0)
-            self._selector.register(sock, selectors.EVENT_READ)
+        self._new: list[tuple[socket.socket, Tongue]] = list(listeners)
+        self._woken.settimeout(0.0)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+
+    def add(self, listener: socket.socket, tongue: Tongue) -> None:
+        """Serve one more socket; from any thread."""
+        self._new.append((listener, tongue))
+        self._wake.send(b"\0")
+
+    @property
+    def port(self) -> int | None:
+        """Return the port of the newest TCP listener; None where there is none."""
+        listeners = [sock for sock, _ in self._new] + list(self._tongues)
+        ports = [sock.getsockname()[1] for sock in listeners if sock.family is not socket.AF_UNIX]
+        return int(ports[-1]) if ports else None
 
     def start(self) -> None:
         """Begin to serve."""
@@ -89,11 +101,12 @@ class Serving:
         if self._thread.ident is not None:
             self._thread.join()
         self._selector.close()
-        for sock in (*self._lines, *self._tongues, self._wake, self._woken):
+        for sock in (*self._lines, *self._tongues, *(sock for sock, _ in self._new), self._wake, self._woken):
             sock.close()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            self._begin()
             for key, events in self._selector.select(POLL_S):
                 sock = key.fileobj
                 assert isinstance(sock, socket.socket)
@@ -101,7 +114,17 @@ class Serving:
                     self._accept(sock)
                 elif sock in self._lines:
                     self._move(sock, events)
+                elif sock is self._woken:
+                    sock.recv(PIECE_BYTES)
             self._hang_up_on_the_slow()
+
+    def _begin(self) -> None:
+        """Take up listeners that were added."""
+        while self._new:
+            listener, tongue = self._new.pop()
+            listener.settimeout(0.0)
+            self._tongues[listener] = tongue
+            self._selector.register(listener, selectors.EVENT_READ)
 
     def _accept(self, listener: socket.socket) -> None:
         try:

@@ -11,7 +11,7 @@ import shutil
 from contextlib import contextmanager
 from typing import Iterator, List, Mapping, Optional
 
-from specctl.host import agent_place, agent_wheels, commands, files, hello
+from specctl.host import agent_note, agent_place, agent_wheels, commands, files, hello
 from specctl.host.agent_place import CONFIG, CURRENT, UNIT
 from specctl.host.wire import REMOTE_COMMAND, UNSUPPORTED, USAGE, Args, Call, OpError
 
@@ -38,6 +38,7 @@ def activate(call: Call) -> Mapping[str, object]:
         _account()
         before = _current(prefix)
         _keep_units(place, args)
+        agent_note.share_all(os.path.expanduser(args.part("config").text("servers")))
         files.replace(_made(CONFIG), _config(args), 0o644)
         try:
             _point(prefix, version)

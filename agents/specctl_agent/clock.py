@@ -1,0 +1,32 @@
+"""The agent's clocks: one that never jumps within a boot, the wall clock, and which boot this is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Protocol
+
+from specctl.control.policy_types import Now
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Clock(Protocol):
+    """Tells the time. Contract: `mono_s` of `now` is time.monotonic's, and counts on while nothing else does."""
+
+    def now(self) -> Now:
+        """Return this instant."""
+
+
+class HostClock:
+    """The host's clocks."""
+
+    def __init__(self) -> None:
+        try:
+            self._boot = BOOT_ID.read_text(encoding="ascii").strip()
+        except OSError:
+            self._boot = ""
+
+    def now(self) -> Now:
+        """Return this instant."""
+        return Now(mono_s=time.monotonic(), wall_s=time.time(), boot=self._boot)

@@ -1,0 +1,186 @@
+"""The agent's loop: once a second read what the samplers have, decide for each server, act, and publish the picture.
+
+It waits for nobody: samplers look in threads of their own, switches run in theirs, and questions are answered from the picture.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from specctl.control.policy_types import Now
+from specctl.control.sample.gpu import NvmlSample
+from specctl.control.sample.host import HostSample
+from specctl_agent.clock import Clock
+from specctl_agent.config import Config
+from specctl_agent.decisions import DecisionJournal
+from specctl_agent.doors import Doors
+from specctl_agent.keeping import Keeping
+from specctl_agent.log import INFO, WARNING, Log
+from specctl_agent.notify import Notify
+from specctl_agent.orders import Orders
+from specctl_agent.pictures import Picture
+from specctl_agent.places import Place, Places
+from specctl_agent.samplers.runner import Health, Runner, Slot, next_beat
+from specctl_agent.ward import Ward
+
+PERIOD_S = 1.0
+PLACES_EACH_S = 5.0
+SAVE_EACH_S = 60.0
+STOP_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostEyes:
+    """The samplers of the host itself; None where one is not wanted."""
+
+    runner: Runner
+    nvml: Slot[NvmlSample] | None = None
+    host: Slot[HostSample] | None = None
+
+
+@dataclass(slots=True)
+class Loop:
+    """The loop and all that it keeps; `tick` is one turn of it."""
+
+    config: Config
+    clock: Clock
+    log: Log
+    keeping: Keeping
+    orders: Orders
+    journal: DecisionJournal
+    host_eyes: HostEyes
+    make_ward: Callable[[Place], Ward]
+    version: str
+    doors: Doors | None = None
+    picture: Picture = field(init=False)
+    wards: dict[str, Ward] = field(default_factory=dict)
+    _places: Places = field(init=False)
+    _due_s: dict[str, float] = field(default_factory=dict)
+    _ticks: int = 0
+    _late: int = 0
+    _took_s: float = 0.0
+    _began_wall_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._places = Places(self.config.servers)
+        self._began_wall_s = self.clock.now().wall_s
+        self.picture = self._pictured(self.clock.now())
+
+    def run(self, stopping: threading.Event, notify: Notify) -> None:
+        """Turn until somebody says stop; each turn feeds the watchdog."""
+        self.host_eyes.runner.start()
+        beat_s = time.monotonic()
+        self.tick()
+        notify.ready(self.status())
+        while True:
+            beat_s = next_beat(beat_s, PERIOD_S, time.monotonic())
+            if stopping.wait(max(0.0, beat_s - time.monotonic())):
+                return
+            self.tick()
+            notify.alive(self.status())
+
+    def tick(self) -> None:
+        """Take one turn."""
+        began_s = time.monotonic()
+        now = self.clock.now()
+        if self._due("places", now, PLACES_EACH_S):
+            self._look_for_servers()
+        if self.doors is not None:
+            self.doors.tend()
+        for name in self.host_eyes.runner.tend(now.mono_s):
+            self.log(WARNING, "collector-hangs", collector=name)
+        nvml = self._nvml(now)
+        for ward in self.wards.values():
+            ward.turn(now, nvml)
+        if self._due("save", now, SAVE_EACH_S):
+            self.save()
+        self._ticks += 1
+        self._took_s = time.monotonic() - began_s
+        self._late += self._took_s > PERIOD_S
+        self.picture = self._pictured(now)
+
+    def status(self) -> str:
+        """Return the line that `systemctl status` shows."""
+        servers = "; ".join(ward.status() for ward in self.wards.values()) or "no server deployed"
+        troubles = len(self.keeping.complaints.open)
+        return f"{servers}{f'; {troubles} troubles, see the log' if troubles else ''}"
+
+    def save(self) -> None:
+        """Put profiles and counts on the disk."""
+        for ward in self.wards.values():
+            ward.save()
+
+    def close(self) -> None:
+        """End samplers, leave switches under way to their own journal, save."""
+        for ward in self.wards.values():
+            ward.close()
+        self.save()
+        stuck = self.host_eyes.runner.stop(STOP_S)
+        if stuck:
+            self.log(WARNING, "collectors-stuck", collectors=",".join(stuck))
+
+    def _due(self, what: str, now: Now, period_s: float) -> bool:
+        if now.mono_s < self._due_s.get(what, now.mono_s):
+            return False
+        self._due_s[what] = now.mono_s + period_s
+        return True
+
+    def _look_for_servers(self) -> None:
+        """Begin with servers that were deployed, end with those that are gone, and take up what changed of the others."""
+        try:
+            found, wrong = self._places.look()
+        except OSError as error:
+            self.keeping.complaints.trouble("servers", f"{self.config.servers} cannot be read: {error.strerror}")
+            return
+        self.keeping.complaints.over("servers")
+        for name, reason in wrong.items():
+            self.keeping.complaints.trouble(f"server {name}", reason)
+        for name in found:
+            self.keeping.complaints.over(f"server {name}")
+        for name in [name for name in self.wards if name not in found]:
+            self.wards.pop(name).close()
+            self.log(INFO, "server-gone", server=name)
+        for name, place in found.items():
+            if name in self.wards:
+                self.wards[name].move(place)
+            else:
+                self.wards[name] = self.make_ward(place)
+                self.log(INFO, "server-found", server=name, release=place.release, algo=place.algo)
+
+    def _nvml(self, now: Now) -> NvmlSample | None:
+        slot = self.host_eyes.nvml
+        return None if slot is None else slot.read(now.mono_s).value
+
+    def _pictured(self, now: Now) -> Picture:
+        eyes, at_s = self.host_eyes, now.mono_s
+        nvml = None if eyes.nvml is None else eyes.nvml.read(at_s)
+        host = None if eyes.host is None else eyes.host.read(at_s)
+        slots = [
+            *eyes.runner.slots.values(),
+            *(slot for ward in self.wards.values() for slot in ward.watch.eyes.each()),
+        ]
+        return Picture(
+            at_s=at_s,
+            version=self.version,
+            ticks=self._ticks,
+            late_ticks=self._late,
+            tick_s=self._took_s,
+            started_wall_s=self._began_wall_s,
+            nvml=None if nvml is None else nvml.value,
+            nvml_age_s=None if nvml is None else nvml.age_s,
+            host=None if host is None else host.value,
+            host_age_s=None if host is None else host.age_s,
+            collectors={slot.name: _health(slot, at_s) for slot in slots},
+            servers=tuple(ward.picture(now) for ward in self.wards.values()),
+            troubles=self.keeping.complaints.open,
+            turned_away=0 if self.doors is None else self.doors.turned_away,
+            decisions=sum(ward.changes for ward in self.wards.values()),
+        )
+
+
+def _health(slot: Slot[object], at_s: float) -> tuple[Health, float | None]:
+    reading = slot.read(at_s)
+    return reading.health, reading.age_s

@@ -1,0 +1,98 @@
+"""What the agent says of itself on the control socket, as plain values; ages in seconds instead of moments. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping, Sequence
+
+from specctl.control.mode import Mode
+from specctl_agent.pictures import Picture, ServerPicture
+
+
+def told_agent(picture: Picture, servers: Sequence[ServerPicture]) -> dict[str, object]:
+    """Return the answer to `status`."""
+    return {
+        "version": picture.version,
+        "ticks": picture.ticks,
+        "decisions": picture.decisions,
+        "troubles": dict(picture.troubles),
+        "collectors": {
+            name: _told_collector(health.error, age_s) for name, (health, age_s) in picture.collectors.items()
+        },
+        "gpus": None if picture.nvml is None else len(picture.nvml.gpus),
+        "gpu_trouble": None if picture.nvml is None or picture.nvml.trouble is None else picture.nvml.trouble.detail,
+        "servers": [_told_server(server, picture.at_s) for server in servers],
+    }
+
+
+def told_sources(picture: Picture) -> dict[str, object]:
+    """Return the answer to `snapshot`: the newest sample of every source."""
+    servers = {
+        server.server: {
+            "engine": plain(server.sample),
+            "engine_age_s": server.sample_age_s,
+            "claims": plain(server.info),
+        }
+        for server in picture.servers
+    }
+    return {
+        "nvml": plain(picture.nvml),
+        "nvml_age_s": picture.nvml_age_s,
+        "host": plain(picture.host),
+        "host_age_s": picture.host_age_s,
+        "servers": servers,
+    }
+
+
+def _told_collector(error: str | None, age_s: float | None) -> dict[str, object]:
+    return {"ok": error is None and age_s is not None, "age_s": age_s, "error": error}
+
+
+def _told_server(server: ServerPicture, now_s: float) -> dict[str, object]:
+    decided, sample, figures = server.decided, server.sample, server.figures
+    sums = figures.decoded if figures is not None else None
+    return {
+        "server": server.server,
+        "conduct": server.conduct.value,
+        "mode": None if server.mode is None else str(server.mode),
+        "activity": None if sample is None else sample.activity.value,
+        "running": None if sample is None else sample.running,
+        "waiting": None if sample is None else sample.waiting,
+        "concurrency": None if figures is None else figures.concurrency,
+        "tokens_per_s": None if sums is None else sums.tokens_s,
+        "accept_length": None if sums is None else sums.accept_length,
+        "age_s": server.sample_age_s,
+        "decision": None
+        if decided is None
+        else {
+            "text": decided.text,
+            "rule": decided.rule,
+            "reason": decided.reason,
+            "at": decided.at,
+            "for_s": now_s - decided.since_s,
+        },
+        "acting": server.acting,
+        "held": server.held,
+        "pinned": server.pinned,
+        "pin_left_s": server.pin_left_s,
+        "frozen": server.frozen,
+        "findings": list(server.findings),
+        "mode_s": dict(server.mode_s),
+        "switches": sum(each.count for each in server.switches),
+    }
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, Mode):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list, frozenset)):
+        return [plain(item) for item in value]
+    return value

@@ -1,0 +1,116 @@
+"""Fold what a server's samplers saw into what is known of it, once a tick: sample, window, profile, audit."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from specctl.control import audit as audits
+from specctl.control import profile as profiles
+from specctl.control import window as windows
+from specctl.control.audit_types import AuditInput
+from specctl.control.mode import Mode
+from specctl.control.policy_types import Now
+from specctl.control.profile import ConcurrencyProfile
+from specctl.control.sample import engine_info
+from specctl.control.sample.engine import EngineInfo, EngineLines, EngineSample, Look, Page
+from specctl.control.sample.engine_track import EngineTrack, advance
+from specctl.control.window import Window
+from specctl_agent.eyes import Eyes
+from specctl_agent.places import Place
+from specctl_agent.samplers.runner import Reading
+
+# Lines and pages come each ten seconds: an audit between them would look at the same figures again.
+AUDIT_EACH_S = 10.0
+# A contradiction that is seen once may be two answers that crossed; one that stays is none.
+FINDING_TIMES = 3
+INFO_FRESH_S = 150.0
+HISTORY = 600
+LOOSE = "the engine claims {claimed}, and {expected} was put there"
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is known of one server; `observe` once a tick, by the loop alone."""
+
+    place: Place
+    eyes: Eyes
+    profile: ConcurrencyProfile = field(default_factory=ConcurrencyProfile)
+    window: Window = field(default_factory=Window)
+    sample: EngineSample | None = None
+    mode: Mode | None = None
+    expected: Mode | None = None
+    info: EngineInfo | None = None
+    page: Page | None = None
+    lines: EngineLines | None = None
+    look_age_s: float | None = None
+    findings: tuple[str, ...] = ()
+    blocking: tuple[str, ...] = ()
+    history: deque[tuple[int | None, int | None, float | None]] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    mode_s: dict[str, float] = field(default_factory=dict)
+    _track: EngineTrack = field(default_factory=EngineTrack)
+    _audited_s: float | None = None
+    _seen: dict[str, int] = field(default_factory=dict)
+
+    def observe(self, now: Now, expected: Mode | None) -> None:
+        """Take in what the samplers have; `expected`: what was put there last, None while that is being changed."""
+        at_s = now.mono_s
+        loads, pages = self.eyes.loads.read(at_s), self.eyes.pages.read(at_s)
+        infos, lines = self.eyes.infos.read(at_s), self.eyes.lines.read(at_s)
+        self.expected = expected
+        self.info, self.lines, self.page = infos.value, lines.value, pages.value
+        self.mode = self._believed(infos, expected)
+        self._track, sample = advance(self._track, at_s=at_s, look=loads.value, page=pages.value, mode=self.mode)
+        self.look_age_s = _age(loads)
+        self.sample = sample
+        self.window = windows.observe(self.window, sample)
+        self.profile = profiles.observe(self.profile, sample, now.wall_s)
+        self._count(sample)
+        if self._audited_s is None or at_s - self._audited_s >= AUDIT_EACH_S:
+            self._audited_s = at_s
+            self._audit()
+
+    def _believed(self, infos: Reading[EngineInfo], expected: Mode | None) -> Mode | None:
+        """Return what the engine runs: what was put there, in the engine's own fuller words; None where those contradict it."""
+        info, age_s = infos.value, infos.age_s
+        if expected is None or info is None or age_s is None or age_s > INFO_FRESH_S:
+            return expected
+        deployed = {**self.place.knobs, expected.algo: dict(expected.knobs)}
+        claimed = engine_info.claimed(info, self.place.note.server.profile, deployed)
+        if claimed is None:
+            return expected
+        told = dict(claimed.knobs)
+        same = claimed.algo == expected.algo and all(told.get(name) == value for name, value in expected.knobs)
+        return claimed if same else None
+
+    def _count(self, sample: EngineSample) -> None:
+        span = sample.span_s
+        if span is not None and self.mode is not None and sample.concurrency is not None:
+            name = str(self.mode)
+            self.mode_s[name] = self.mode_s.get(name, 0.0) + span
+        decoded = sample.decoded
+        tokens_s = decoded.tokens / span if decoded is not None and span else None
+        self.history.append((sample.running, sample.waiting, tokens_s))
+
+    def _audit(self) -> None:
+        profile = self.place.note.server.profile
+        found = audits.audit(
+            AuditInput(
+                mode=self.mode,
+                window=self.window,
+                counters=None if self.page is None else self.page.counters,
+                lines=self.lines,
+                has_tree_line=profile.tree_line is not None,
+                counts_root=profile.counts_root,
+                counts_bonus=profile.counts_bonus,
+            )
+        )
+        seen = {finding.id: self._seen.get(finding.id, 0) + 1 for finding in found.findings}
+        self._seen = seen
+        lasting = [finding for finding in found.findings if seen[finding.id] >= FINDING_TIMES]
+        self.findings = tuple(finding.id for finding in lasting)
+        self.blocking = tuple(f"{finding.id}: {finding.reason}" for finding in lasting if finding.blocks)
+
+
+def _age(reading: Reading[Look]) -> float | None:
+    return reading.age_s
