@@ -21,6 +21,9 @@ FROZEN_AFTER_S = 10.0
 LIVE_WITHIN_S = 2.0
 """An answer older than this is not live enough to call an engine idle (design.md §6)."""
 
+ROUNDING = 1e-6
+"""Ranks are told in any order, and sums of their seconds differ by it in the last digits: no more than a microsecond."""
+
 
 class Activity(enum.Enum):
     """What one look says an engine does; only IDLE and ACTIVE carry a concurrency that can be trusted."""
@@ -65,15 +68,17 @@ class DecodeSums:
 
     def since(self, before: DecodeSums) -> DecodeSums | None:
         """Return what was gained; None where any of them went back, that is after a restart."""
-        gained = DecodeSums(
-            steps=self.steps - before.steps,
-            requests=self.requests - before.requests,
-            busy_s=self.busy_s - before.busy_s,
-            request_busy_s=self.request_busy_s - before.request_busy_s,
-            tokens=self.tokens - before.tokens,
+        gained = (
+            self.steps - before.steps,
+            self.requests - before.requests,
+            self.busy_s - before.busy_s,
+            self.request_busy_s - before.request_busy_s,
+            self.tokens - before.tokens,
         )
-        worst = min(gained.steps, gained.requests, gained.busy_s, gained.request_busy_s, gained.tokens)
-        return gained if worst >= 0 else None
+        if min(gained) < -ROUNDING:
+            return None
+        steps, requests, busy_s, request_busy_s, tokens = (max(gain, 0.0) for gain in gained)
+        return DecodeSums(steps=steps, requests=requests, busy_s=busy_s, request_busy_s=request_busy_s, tokens=tokens)
 
     @property
     def accept_length(self) -> float | None:
@@ -185,14 +190,14 @@ class EngineInfo:
 class DecodeLine:
     """One `Decode batch` line: the log window that ended with it.
 
-    `accept_length` includes the bonus token; None for plain decoding.
+    `accept_length` includes the bonus token; None for plain decoding. Its accept rate (per draft of a chain, per node of a tree)
+    and its throughput (the first line after idle time averages over that) mislead, and are left out. `graph` false: decoded
+    eagerly.
     """
 
     running: int | None = None
     queued: int | None = None
     accept_length: float | None = None
-    accept_rate: float | None = None
-    tokens_s: float | None = None
     graph: bool | None = None
 
 

@@ -21,8 +21,6 @@ _DECODE = "Decode batch"
 _RUNNING = re.compile(r"#running-req: (\d{1,9})\b")
 _QUEUED = re.compile(r"#queue-req: (\d{1,9})\b")
 _LENGTH = re.compile(r"\baccept len: ([\d.]{1,12})")
-_RATE = re.compile(r"\baccept rate: ([\d.]{1,12})")
-_TOKENS_S = re.compile(r"gen throughput \(token/s\): ([\d.]{1,20})")
 _GRAPH = re.compile(r"\bgraph: (True|False)\b")
 _FIGURES = {
     "batch": re.compile(r"\bbs=(\d{1,9})\b"),
@@ -86,8 +84,6 @@ def decode_line(text: str) -> DecodeLine:
         running=count(_number(_RUNNING, text)),
         queued=count(_number(_QUEUED, text)),
         accept_length=_number(_LENGTH, text),
-        accept_rate=_number(_RATE, text),
-        tokens_s=_number(_TOKENS_S, text),
         graph=None if graph is None else graph[1] == "True",
     )
 

@@ -27,7 +27,7 @@ _PRIORITY = "priority"
 @dataclass(frozen=True, slots=True)
 class _Series:
     labels: Mapping[str, str]
-    value: float
+    value: float | None
 
 
 def is_page(page: bytes) -> bool:
@@ -45,11 +45,13 @@ def parse(page: bytes, metrics: Metrics) -> EngineCounters:
 
 def _figure(page: bytes, wanted: Wanted, rank_labels: tuple[str, ...]) -> float | None:
     groups: dict[tuple[tuple[str, str], ...], float] = {}
-    for series in _series(page, wanted.family):
+    for number, series in enumerate(_series(page, wanted.family)):
         if wanted.where is not None and series.labels.get(wanted.where[0]) != wanted.where[1]:
             continue
         if series.labels.get(_PRIORITY):
             continue
+        if series.value is None or number == MAX_SERIES:
+            return None  # a part of a sum is no sum
         kept = tuple(sorted(item for item in series.labels.items() if item[0] not in rank_labels))
         groups[kept] = max(series.value, groups.get(kept, 0.0))
     if not groups:
@@ -64,14 +66,13 @@ def _series(page: bytes, family: str) -> Iterator[_Series]:
     for line in _lines(page, name):
         rest = line[len(name) :].decode("utf-8", "replace")
         labels, value = _split(rest)
-        if value is not None:
-            yield _Series(labels, value)
+        yield _Series(labels, value)
 
 
 def _lines(page: bytes, name: bytes) -> Iterator[bytes]:
-    """Yield whole lines that begin with a name, at most MAX_SERIES of at most MAX_LINE bytes."""
+    """Yield whole lines that begin with a name, at most one more than MAX_SERIES, of at most MAX_LINE bytes."""
     begin = 0 if page.startswith(name) else page.find(b"\n" + name) + 1
-    for _ in range(MAX_SERIES):
+    for _ in range(MAX_SERIES + 1):
         end = page.find(b"\n", begin)
         if end < 0 or not page.startswith(name, begin):
             return

@@ -1,0 +1,92 @@
+"""What /server_info claims, and which mode of a profile that is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from specctl.control.mode import Mode, mode
+from specctl.control.sample import engine_info
+from specctl.control.sample.engine import EngineInfo
+from specctl.engines.types import AlgoProfile, EngineProfile
+
+RECORDED = Path(__file__).parents[3] / "data" / "sglang-0.5.23" / "dialect" / "server_info.json"
+BLOCK = "--speculative-dflash-block-size"
+PROFILE = EngineProfile(
+    name="test-engine",
+    engine="sglang",
+    version=None,
+    module=("engine",),
+    flags={},
+    aliases={"--speculative-num-draft-tokens": BLOCK},
+    algos={
+        "none": AlgoProfile(algo="none"),
+        "dflash": AlgoProfile(algo="dflash", select={"--speculative-algorithm": "DFLASH"}, knobs={"block_size": BLOCK}),
+        "ddtree": AlgoProfile(
+            algo="ddtree",
+            select={"--speculative-algorithm": "DDTREE"},
+            knobs={"block_size": BLOCK, "tree_budget": "--speculative-ddtree-budget"},
+            knob_env={"topk_cap": "TOPK"},
+        ),
+    },
+)
+
+
+def told(**said: object) -> EngineInfo:
+    """Return the claims of a server whose live state says this."""
+    info = engine_info.parse(json.dumps({"internal_states": [said]}).encode())
+    assert info is not None
+    return info
+
+
+def test_a_recorded_server_is_read() -> None:
+    """Version, seed, limits and the algo of a recorded DFLASH server; its block is told as draft tokens."""
+    info = engine_info.parse(RECORDED.read_bytes())
+    assert info is not None
+    assert (info.version, info.metrics_enabled, info.adaptive, info.max_running) == ("0.5.23", True, False, 8)
+    assert info.startup_s["tokenizer_e2e"] == pytest.approx(15.07, abs=0.01)
+    assert engine_info.claimed(info, PROFILE) == mode("dflash", {"block_size": 8})
+
+
+@pytest.mark.parametrize(
+    ("said", "claimed"),
+    [
+        ({"speculative_algorithm": None}, mode("none")),
+        ({"speculative_algorithm": "NONE"}, mode("none")),
+        ({"speculative_algorithm": "dflash", "speculative_dflash_block_size": 4}, mode("dflash", {"block_size": 4})),
+        ({"speculative_algorithm": "DFLASH", "speculative_num_draft_tokens": 8}, mode("dflash", {"block_size": 8})),
+        (
+            {"speculative_algorithm": "DDTREE", "speculative_ddtree_budget": 7, "speculative_num_draft_tokens": 8},
+            mode("ddtree", {"tree_budget": 7}),
+        ),
+        ({"speculative_algorithm": "EAGLE"}, None),
+        ({"speculative_algorithm": "DFLASH", "speculative_dflash_block_size": 4000}, None),
+        ({"speculative_algorithm": 3}, None),
+        ({}, None),
+    ],
+)
+def test_a_claim_is_read_by_the_profile(said: dict[str, object], claimed: Mode | None) -> None:
+    """The algo by the flags that select it, knobs by their flags, a chain's block by its alias; what fits none is None."""
+    assert engine_info.claimed(told(**said), PROFILE) == claimed
+
+
+def test_live_state_wins_over_arguments() -> None:
+    """After a live switch the state differs from the arguments of the start: the state counts."""
+    document = {"speculative_algorithm": "DFLASH", "internal_states": [{"speculative_algorithm": None}]}
+    info = engine_info.parse(json.dumps(document).encode())
+    assert info is not None
+    assert engine_info.claimed(info, PROFILE) == mode("none")
+
+
+def test_knobs_that_are_not_told_are_those_deployed() -> None:
+    """A knob set by environment is in no answer: it is taken from the deploy; one that is told wins over it."""
+    info = told(speculative_algorithm="DDTREE", speculative_ddtree_budget=7)
+    deployed = {"ddtree": {"topk_cap": 2, "tree_budget": 16}, "dflash": {"block_size": 8}}
+    assert engine_info.claimed(info, PROFILE, deployed) == mode("ddtree", {"tree_budget": 7, "topk_cap": 2})
+
+
+def test_an_answer_of_something_else_tells_nothing() -> None:
+    """A JSON object without a state and without an algorithm is no /server_info."""
+    assert engine_info.parse(b'{"detail": "Not Found"}') is None
