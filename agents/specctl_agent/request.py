@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -60,7 +61,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a request ended: `done`, `refused` (nothing was changed), or in the words of the record.
+    """How a request ended, or that it was taken up: `done`, `refused` (nothing was changed), or in the words of the record.
 
     `serving` is release and algo of what serves in the end; None: nothing does, or it is not known.
     """
@@ -88,7 +89,9 @@ class Result:
         return _text(self)
 
 
-DONE, REFUSED = "done", "refused"
+# TAKEN_UP is no end: the performer has the request, and is at work as long as it holds the lock.
+DONE, REFUSED, TAKEN_UP = "done", "refused", "taken up"
+LOCK = ".lock"
 
 
 def _text(value: Request | Result) -> str:
@@ -167,6 +170,26 @@ def file_request(folder: Path, request: Request) -> Path:
     finally:
         os.close(descriptor)
     return path
+
+
+def is_filed(folder: Path, request_id: str) -> bool:
+    """Claim that a request lies there, and nobody has taken it up."""
+    return (folder / f"{request_id}.json").exists()
+
+
+def at_work(folder: Path) -> bool:
+    """Claim that the performer is at work on something of a server, by the lock in the server's agent folder."""
+    try:
+        descriptor = os.open(folder / server_note.RESULTS / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def withdraw(folder: Path, request_id: str) -> bool:
