@@ -131,7 +131,9 @@ def commit_of_steps(given: AuditInput) -> Verdict:
 def nodes(given: AuditInput) -> Verdict:
     """Hold a tree line's nodes against the budget, the root counted as the build counts it."""
     line = _tree(given)
-    if given.mode is None or ALGOS[given.mode.algo].shape is not Shape.TREE:
+    if given.mode is None:
+        return Unknown(reason="the mode is not known")
+    if ALGOS[given.mode.algo].shape is not Shape.TREE:
         return None
     budget = dict(given.mode.knobs).get("tree_budget")
     if line is None or line.nodes is None or budget is None or given.counts_root is None or given.settled is None:
