@@ -1,4 +1,4 @@
-"""Read traces and model files for replays; called by ops/simulate.py and benchmarks/policy.py.
+"""Read traces and model files for replays, and write their drawings; called by ops/simulate.py and benchmarks/policy.py.
 
 What is in them is judged by specctl.control.replay; here a fault gets the name of its file.
 """
@@ -49,8 +49,7 @@ def _text(path: str, most_bytes: int) -> str:
         with Path(path).open("rb") as file:
             content = file.read(most_bytes + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UsageError(f"{path}: cannot be read: {reason[:1].lower()}{reason[1:]}", hint="name a file") from error
+        raise UsageError(f"{path}: cannot be read: {_reason(error)}", hint="name a file that is there") from error
     if len(content) > most_bytes:
         raise UsageError(f"{path}: more than {most_bytes // 1024**2} MiB", hint="cut it, or give it in coarser steps")
     try:
@@ -58,3 +57,21 @@ def _text(path: str, most_bytes: int) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}:{line}: not UTF-8 text", hint=TRACE_HINT) from error
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a file whole or not at all; raises UsageError where it cannot be written."""
+    place = Path(path)
+    part = place.with_name(f".{place.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(place)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path}: cannot be written: {_reason(error)}", hint="name a file in a folder of yours"
+        ) from error
+
+
+def _reason(error: OSError | ValueError) -> str:
+    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return words[:1].lower() + words[1:]

@@ -18,8 +18,8 @@ from specctl.control.replay.worth import Worth
 HOLD_S = 60.0
 MARGIN_RATIO = 0.1
 # Further settings that a replay tries in hindsight, to find the best that a threshold could have done.
-TUNED_HOLDS_S: Sequence[float] = (0.0, 10.0, 60.0, 300.0, 1200.0)
-TUNED_MARGINS: Sequence[float] = (0.0, 0.05, 0.2)
+TUNED_HOLDS_S: Sequence[float] = (0.0, 60.0, 600.0)
+TUNED_MARGINS: Sequence[float] = (0.0, 0.1)
 
 
 class Chooser(Protocol):

@@ -6,8 +6,9 @@ future. There the yardstick is the best in hindsight of that schedule, every sta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specctl.control.mode import Mode
 from specctl.control.objective import Objective
@@ -49,8 +50,8 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The policy as a table names it."""
-        return self.policy if self.mode is None else f"{self.policy} {self.mode}"
+        """The policy as a table names it: a static one is its mode."""
+        return self.policy if self.mode is None else str(self.mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +77,20 @@ class Comparison:
 Maker = Callable[[Setting], Chooser]
 
 
-def of_series(setting: Setting, series: Series, ours: Maker) -> Comparison:
-    """Compare on a concurrency that is given from outside and does not react."""
+def statics(setting: Setting, load: Requests | Series) -> tuple[Row, ...]:
+    """Return every mode's row where it serves from the first to the last; the first mode of the setting plays no part."""
+    found = []
+    for mode in setting.service.rates:
+        alone = replace(setting, start=mode)
+        row = queue_row(alone, load, STATIC, None) if isinstance(load, Requests) else _series_static(alone, load)
+        found.append(replace(row, mode=mode))
+    return tuple(found)
+
+
+def of_series(setting: Setting, series: Series, ours: Maker, fixed: Sequence[Row]) -> Comparison:
+    """Compare on a concurrency that is given from outside and does not react; `fixed`: the static modes' rows."""
     values = Worth(setting.service, setting.objective)
-    rows = list(series_statics(setting, series, values))
+    rows = list(fixed)
     for name, chooser in _online(setting, values, ours):
         rows.append(series_row(setting, series, values, name, driven(setting, series, chooser)))
     best = clairvoyant.plan(series, values, setting.start, setting.outage.seconds)
@@ -92,19 +103,16 @@ def driven(setting: Setting, series: Series, chooser: Chooser) -> Schedule:
     return choosers.drive(series, chooser, setting.start, setting.outage.seconds)
 
 
-def series_statics(setting: Setting, series: Series, values: Worth) -> Iterator[Row]:
-    """Yield every mode's row where it serves from the first to the last second."""
-    for mode in setting.service.rates:
-        yield series_row(setting, series, values, STATIC, Schedule(start=mode), mode)
+def _series_static(setting: Setting, series: Series) -> Row:
+    values = Worth(setting.service, setting.objective)
+    return series_row(setting, series, values, STATIC, Schedule(start=setting.start))
 
 
-def series_row(
-    setting: Setting, series: Series, values: Worth, policy: str, plan: Schedule, mode: Mode | None = None
-) -> Row:
+def series_row(setting: Setting, series: Series, values: Worth, policy: str, plan: Schedule) -> Row:
     """Score a schedule on a series."""
     spent = schedule.times(series, plan, setting.outage.seconds)
     spans = tuple(schedule.stretches(series, plan, setting.outage.seconds))
-    return Row(policy=policy, mode=mode, score=score.of_series(setting.service, series, values, spent), spans=spans)
+    return Row(policy=policy, score=score.of_series(setting.service, series, values, spent), spans=spans)
 
 
 def _online(setting: Setting, values: Worth, ours: Maker) -> Iterator[tuple[str, Chooser]]:
@@ -114,21 +122,36 @@ def _online(setting: Setting, values: Worth, ours: Maker) -> Iterator[tuple[str,
     yield OURS, ours(setting)
 
 
-def of_requests(setting: Setting, requests: Requests, ours: Maker) -> Comparison:
+def of_requests(setting: Setting, requests: Requests, ours: Maker, fixed: Sequence[Row]) -> Comparison:
     """Compare with queueing: requests share the server, and what a switch keeps waiting is served after it."""
-    rows = list(queue_statics(setting, requests))
-    series = at_server(setting, requests, score.best([(row.mode, row.score) for row in rows if row.mode is not None]))
     values = Worth(setting.service, setting.objective)
+    series = at_server(setting, requests, fastest_mode(fixed))
+    rows = list(fixed)
     for name, chooser in _online(setting, values, ours):
         rows.append(queue_row(setting, requests, name, chooser))
-    rows.append(in_hindsight(setting, requests, series, values, rows))
+    rows.append(in_hindsight(setting, requests, series, values, fixed))
     return Comparison(setting=setting, series=series, rows=rows, queueing=True)
 
 
-def queue_statics(setting: Setting, requests: Requests) -> Iterator[Row]:
-    """Yield every mode's row where it serves from the first to the last request."""
-    for mode in setting.service.rates:
-        yield queue_row(setting, requests, STATIC, None, mode)
+def best_mode(fixed: Sequence[Row]) -> Mode:
+    """Return the mode of the static row of the greatest value; of equals the first."""
+    return _mode(max(fixed, key=lambda row: row.score.value))
+
+
+def worst_mode(fixed: Sequence[Row]) -> Mode:
+    """Return the mode of the static row of the least value; of equals the first."""
+    return _mode(min(fixed, key=lambda row: row.score.value))
+
+
+def fastest_mode(fixed: Sequence[Row]) -> Mode:
+    """Return the mode of the static row of the least time per token: where all serve the same tokens, it still tells them apart."""
+    return _mode(min(fixed, key=lambda row: math.inf if row.score.mean_s is None else row.score.mean_s))
+
+
+def _mode(row: Row) -> Mode:
+    if row.mode is None:
+        raise ValueError("a row of a static policy has its mode")
+    return row.mode
 
 
 def at_server(setting: Setting, requests: Requests, mode: Mode) -> Series:
@@ -138,19 +161,17 @@ def at_server(setting: Setting, requests: Requests, mode: Mode) -> Series:
     return concurrency(requests.at_s, sorted(server.finished_s), step_s=STEP_S, span_s=requests.span_s)
 
 
-def queue_row(
-    setting: Setting, requests: Requests, policy: str, chooser: Chooser | None, mode: Mode | None = None
-) -> Row:
+def queue_row(setting: Setting, requests: Requests, policy: str, chooser: Chooser | None) -> Row:
     """Run a policy with queueing and score it."""
-    server = Server(setting.service, requests, mode or setting.start)
+    server = Server(setting.service, requests, setting.start)
     served = choosers.drive_server(server, chooser, step_s=STEP_S, span_s=requests.span_s, outage=setting.outage)
     ends = (*(at for at, _ in server.log[1:]), max(requests.span_s, server.log[-1][0]))
     spans = tuple((begin, end, serving) for (begin, serving), end in zip(server.log, ends, strict=True))
     found = score.of_queue(server, requests, served, setting.objective.metric)
-    return Row(policy=policy, mode=mode, score=found, spans=spans)
+    return Row(policy=policy, score=found, spans=spans)
 
 
-def in_hindsight(setting: Setting, requests: Requests, series: Series, values: Worth, rows: Sequence[Row]) -> Row:
+def in_hindsight(setting: Setting, requests: Requests, series: Series, values: Worth, fixed: Sequence[Row]) -> Row:
     """Return the best of the clairvoyant schedule, the static modes and tuned thresholds, each run with queueing.
 
     Schedule and thresholds begin in the setting's mode, as the policies do; each static mode is there from the beginning.
@@ -158,6 +179,5 @@ def in_hindsight(setting: Setting, requests: Requests, series: Series, values: W
     plan = clairvoyant.plan(series, values, setting.start, setting.outage.seconds)
     planned = queue_row(setting, requests, HINDSIGHT, Planned(plan, STEP_S))
     tried = [queue_row(setting, requests, HINDSIGHT, chooser) for chooser in choosers.tuned(values)]
-    fixed = [row for row in rows if row.mode is not None]
     best = max((planned, *tried, *fixed), key=lambda row: row.score.value)
     return Row(policy=HINDSIGHT, score=best.score, spans=best.spans)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
 
 from specctl.control.mode import Mode
 from specctl.control.replay.load import Requests
@@ -175,19 +174,3 @@ class Server:
         self.now = moment
         if moment >= self.next_arrival_s:
             self._arrived = bisect_right(self._requests.at_s, moment, self._arrived)
-
-
-def work_s(service: Service, requests: Requests) -> Sequence[float]:
-    """Return the seconds that each request takes of a server at its best rate: its load where nothing is wasted."""
-    best = service.best_capacity
-    pairs = zip(requests.inputs, requests.outputs, strict=True)
-    return [inputs * service.prefill_s + outputs / best for inputs, outputs in pairs]
-
-
-def peak_load(service: Service, requests: Requests, *, window_s: float) -> float:
-    """Return the busiest window's work over its length: 1 is all that the best static mode can do in it."""
-    found: dict[int, float] = {}
-    for at_s, seconds in zip(requests.at_s, work_s(service, requests), strict=True):
-        window = int(at_s // window_s)
-        found[window] = found.get(window, 0.0) + seconds
-    return max(found.values()) / window_s

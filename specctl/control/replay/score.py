@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specctl.control.mode import Mode
 from specctl.control.objective import Metric
 from specctl.control.replay.load import Requests, Series
 from specctl.control.replay.queueing import Server
@@ -87,13 +86,3 @@ def quantile(weighed: Iterable[tuple[float, float]], share: float) -> float | No
         if passed >= due:
             return value
     return rows[-1][0] if rows else None
-
-
-def worst(scores: Sequence[tuple[Mode, Score]]) -> Mode:
-    """Return the mode of the least value; of equals the first."""
-    return min(scores, key=lambda pair: pair[1].value)[0]
-
-
-def best(scores: Sequence[tuple[Mode, Score]]) -> Mode:
-    """Return the mode of the greatest value; of equals the first."""
-    return max(scores, key=lambda pair: pair[1].value)[0]

@@ -1,0 +1,118 @@
+"""What a simulation found, as a table that fits 80 columns and as JSON; seconds a token become milliseconds for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from specctl.control.objective import Metric
+from specctl.control.replay.compare import OURS, Comparison, Row
+from specctl.control.replay.score import Score
+from specctl.control.replay.sizing import Size
+from specctl.ui.simulate_plot import title
+from specctl.ui.text import UNKNOWN
+
+COLUMNS = ("POLICY", "MS/TOKEN", "P95", "TOKENS", "SWITCHES", "LOST MIN", "REGRET")
+
+
+def view(size: Size, found: Comparison, shown: Sequence[Row]) -> Group:
+    """Return the title, a row a policy with the yardstick last, and a line that says what it comes to."""
+    table = Table(box=None, pad_edge=False, header_style="column", show_edge=False)
+    for name in COLUMNS:
+        table.add_column(name, justify="left" if name == "POLICY" else "right", no_wrap=name != "POLICY")
+    for row in shown:
+        style = "id" if row.policy == OURS else "default"
+        table.add_row(Text(_name(row, found), style=style), *_figures(row.score), ratio(found.regret(row)))
+    return Group(Text(title(size, found)), Text(), table, Text(), Text(summary(found)))
+
+
+def summary(found: Comparison) -> str:
+    """Say what the best and the worst static mode and our policy are worth against the yardstick."""
+    fixed = sorted((row for row in found.rows if row.mode is not None), key=lambda row: -row.score.value)
+    words = [
+        f"the best static mode is {fixed[0].mode}, the worst, {fixed[-1].mode}, misses {_missed(found, fixed[-1])}"
+    ]
+    ours = [row for row in found.rows if row.policy == OURS]
+    words += [f"specctl misses {_missed(found, row)} in {_count(row.score.switches)}" for row in ours]
+    return "; ".join(words)
+
+
+def as_wire(size: Size, found: Comparison, shown: Sequence[Row]) -> Mapping[str, object]:
+    """Return what `--json` prints of a simulation (docs/json.md)."""
+    setting = found.setting
+    return {
+        "trace": size.name,
+        "span_s": size.span_s,
+        "requests": size.requests,
+        "peak_load_ratio": size.peak,
+        "objective": setting.objective.metric.value,
+        "switch_s": setting.outage.seconds,
+        "drains": setting.outage.drains,
+        "start": str(setting.start),
+        "queueing": found.queueing,
+        "yardstick": found.yardstick.name,
+        "policies": [policy_values(found, row) for row in shown],
+    }
+
+
+def policy_values(found: Comparison, row: Row) -> Mapping[str, object]:
+    """Return one policy's figures as `--json` prints them."""
+    score = row.score
+    return {
+        "policy": row.policy,
+        "mode": None if row.mode is None else str(row.mode),
+        "mean_token_s": score.mean_s,
+        "p95_token_s": score.p95_s,
+        "tokens": score.tokens,
+        "switches": score.switches,
+        "lost_s": score.lost_s,
+        "value": score.value,
+        "regret_ratio": found.regret(row),
+    }
+
+
+def _name(row: Row, found: Comparison) -> str:
+    return f"{row.name} *" if row is found.yardstick else row.name
+
+
+def _figures(score: Score) -> tuple[str, ...]:
+    return (
+        milliseconds(score.mean_s),
+        milliseconds(score.p95_s),
+        tokens(score.tokens),
+        str(score.switches),
+        f"{score.lost_s / 60:.1f}",
+    )
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Return seconds as milliseconds with three figures or so."""
+    if seconds is None:
+        return UNKNOWN
+    value = seconds * 1000
+    return f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+
+
+def tokens(count: float) -> str:
+    """Return a count of tokens with four figures."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.4g} {unit}"
+    return f"{count:.0f}"
+
+
+def ratio(value: float | None) -> str:
+    """Return a part of one in percent."""
+    return UNKNOWN if value is None else f"{value * 100:.1f} %"
+
+
+def _missed(found: Comparison, row: Row) -> str:
+    what = "tokens" if found.setting.objective.metric is Metric.THROUGHPUT else "speed"
+    return f"{ratio(found.regret(row))} of the {what}"
+
+
+def _count(switches: int) -> str:
+    return "1 switch" if switches == 1 else f"{switches} switches"
