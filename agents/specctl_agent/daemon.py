@@ -22,8 +22,9 @@ from specctl_agent.notify import Notify
 from specctl_agent.orders import FORMAT as ORDERS_FORMAT
 from specctl_agent.orders import NAME as ORDERS
 from specctl_agent.orders import Orders
+from specctl_agent.samplers.host import HostSampler
 from specctl_agent.samplers.nvml import NvmlSampler
-from specctl_agent.samplers.runner import Runner
+from specctl_agent.samplers.runner import Slot
 from specctl_agent.storing import only_one
 from specctl_agent.ward import Ward
 
@@ -53,8 +54,6 @@ def assemble(config: Config, clock: Clock, version: str, log: Log) -> tuple[Loop
     orders = Orders(file=keeping.file(ORDERS, ORDERS_FORMAT), clock=clock)
     orders.load()
     journal = DecisionJournal(config.state, keeping.complaints)
-    runner = Runner()
-    nvml = runner.add(NvmlSampler)
     loop = Loop(
         config=config,
         clock=clock,
@@ -62,7 +61,10 @@ def assemble(config: Config, clock: Clock, version: str, log: Log) -> tuple[Loop
         keeping=keeping,
         orders=orders,
         journal=journal,
-        host_eyes=HostEyes(runner=runner, nvml=nvml),
+        host_eyes=HostEyes(
+            nvml=Slot(NvmlSampler),
+            make_host=lambda units: Slot(lambda: HostSampler(state_dir=config.state, units=units)),
+        ),
         make_ward=lambda place: Ward.of(place, keeping, orders, log),
         version=version,
     )

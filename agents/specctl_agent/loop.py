@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from specctl.control.policy_types import Now
 from specctl.control.sample.gpu import NvmlSample
 from specctl.control.sample.host import HostSample
+from specctl.rollout import unit
 from specctl_agent.clock import Clock
 from specctl_agent.config import Config
 from specctl_agent.decisions import DecisionJournal
@@ -23,7 +24,7 @@ from specctl_agent.notify import Notify
 from specctl_agent.orders import Orders
 from specctl_agent.pictures import Picture
 from specctl_agent.places import Place, Places
-from specctl_agent.samplers.runner import Health, Runner, Slot, next_beat
+from specctl_agent.samplers.runner import Health, Slot, next_beat
 from specctl_agent.ward import Ward
 
 PERIOD_S = 1.0
@@ -32,13 +33,40 @@ SAVE_EACH_S = 60.0
 STOP_S = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class HostEyes:
-    """The samplers of the host itself; None where one is not wanted."""
+    """The samplers of the host itself: its GPUs, and the machine with the units of the servers there are."""
 
-    runner: Runner
-    nvml: Slot[NvmlSample] | None = None
-    host: Slot[HostSample] | None = None
+    nvml: Slot[NvmlSample]
+    make_host: Callable[[tuple[str, ...]], Slot[HostSample]]
+    host: Slot[HostSample] = field(init=False)
+    _units: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.host = self.make_host(())
+
+    def start(self) -> None:
+        """Start looking."""
+        self.nvml.start()
+        self.host.start()
+
+    def watch(self, units: tuple[str, ...]) -> None:
+        """Watch these units from now on."""
+        if units != self._units:
+            self._units = units
+            self.host.stop()
+            self.host = self.make_host(units)
+            self.host.start()
+
+    def each(self) -> tuple[Slot[object], ...]:
+        """Return every slot."""
+        return self.nvml, self.host
+
+    def stop(self, timeout_s: float) -> tuple[str, ...]:
+        """End looking; returns the names of those that hang in a look."""
+        for slot in self.each():
+            slot.stop()
+        return tuple(slot.name for slot in self.each() if not slot.join(timeout_s))
 
 
 @dataclass(slots=True)
@@ -71,7 +99,7 @@ class Loop:
 
     def run(self, stopping: threading.Event, notify: Notify) -> None:
         """Turn until somebody says stop; each turn feeds the watchdog."""
-        self.host_eyes.runner.start()
+        self.host_eyes.start()
         beat_s = time.monotonic()
         self.tick()
         notify.ready(self.status())
@@ -90,9 +118,10 @@ class Loop:
             self._look_for_servers()
         if self.doors is not None:
             self.doors.tend()
-        for name in self.host_eyes.runner.tend(now.mono_s):
-            self.log(WARNING, "collector-hangs", collector=name)
-        nvml = self._nvml(now)
+        for slot in self.host_eyes.each():
+            if slot.tend(now.mono_s):
+                self.log(WARNING, "collector-hangs", collector=slot.name)
+        nvml = self.host_eyes.nvml.read(now.mono_s).value
         for ward in self.wards.values():
             ward.turn(now, nvml)
         if self._due("save", now, SAVE_EACH_S):
@@ -118,7 +147,7 @@ class Loop:
         for ward in self.wards.values():
             ward.close()
         self.save()
-        stuck = self.host_eyes.runner.stop(STOP_S)
+        stuck = self.host_eyes.stop(STOP_S)
         if stuck:
             self.log(WARNING, "collectors-stuck", collectors=",".join(stuck))
 
@@ -149,17 +178,13 @@ class Loop:
             else:
                 self.wards[name] = self.make_ward(place)
                 self.log(INFO, "server-found", server=name, release=place.release, algo=place.algo)
-
-    def _nvml(self, now: Now) -> NvmlSample | None:
-        slot = self.host_eyes.nvml
-        return None if slot is None else slot.read(now.mono_s).value
+        self.host_eyes.watch(tuple(unit.unit_name(name) for name in sorted(found)))
 
     def _pictured(self, now: Now) -> Picture:
         eyes, at_s = self.host_eyes, now.mono_s
-        nvml = None if eyes.nvml is None else eyes.nvml.read(at_s)
-        host = None if eyes.host is None else eyes.host.read(at_s)
+        nvml, host = eyes.nvml.read(at_s), eyes.host.read(at_s)
         slots = [
-            *eyes.runner.slots.values(),
+            *eyes.each(),
             *(slot for ward in self.wards.values() for slot in ward.watch.eyes.each()),
         ]
         return Picture(
@@ -169,10 +194,10 @@ class Loop:
             late_ticks=self._late,
             tick_s=self._took_s,
             started_wall_s=self._began_wall_s,
-            nvml=None if nvml is None else nvml.value,
-            nvml_age_s=None if nvml is None else nvml.age_s,
-            host=None if host is None else host.value,
-            host_age_s=None if host is None else host.age_s,
+            nvml=nvml.value,
+            nvml_age_s=nvml.age_s,
+            host=host.value,
+            host_age_s=host.age_s,
             collectors={slot.name: _health(slot, at_s) for slot in slots},
             servers=tuple(ward.picture(now) for ward in self.wards.values()),
             troubles=self.keeping.complaints.open,

@@ -12,6 +12,7 @@ from specctl_agent.pictures import Picture, ServerPicture
 
 # Three looks that did not come, of one a second with slack: what is older is not shown as if it were now.
 STALE_S = 5.0
+NVML = "nvml"
 GAUGE, COUNTER = Kind.GAUGE, Kind.COUNTER
 
 
@@ -70,9 +71,11 @@ def _collectors(picture: Picture) -> Iterator[Family]:
     looks = Family("specctl_collector_looks_total", COUNTER, "Looks that ended, by their end.")
     hangs = Family("specctl_collector_hangs_total", COUNTER, "Looks that outlived their deadline.")
     for name, (health, age_s) in picture.collectors.items():
-        labels = {"collector": name}
+        server, _, collector = name.rpartition("/")
+        labels = {"collector": collector, **({"server": server} if server else {})}
+        blind = name == NVML and picture.nvml is not None and picture.nvml.trouble is not None
         seen = health.successes + health.failures + health.hangs > 0
-        success.add(float(health.error is None and not health.hung) if seen else None, labels)
+        success.add(float(health.error is None and not health.hung and not blind) if seen else None, labels)
         duration.add(health.last_duration_s, labels)
         age.add(age_s, labels)
         looks.add(health.successes, {**labels, "result": "success"})
