@@ -22,8 +22,10 @@ from specctl.control.sample.gpu import (
     Problem,
     Throttle,
 )
+from specctl_agent.samplers.host import HostSampler
 from specctl_agent.samplers.nvml import NvmlSampler
 from specctl_agent.samplers.nvml_keeper import Limits
+from specctl_agent.samplers.runner import Runner, Slot
 from tests.nvml.standin import GPUS, LIBRARY, Scenario, uuid
 
 PATIENCE_S = 20.0
@@ -415,3 +417,27 @@ def test_closing_ends_the_process(nvml: Scenario) -> None:
     sampler.close()
     process.wait(PATIENCE_S)
     assert not process.is_running()
+
+
+def test_a_hung_driver_delays_no_other_sampler(nvml: Scenario, tmp_path: Path) -> None:
+    """While a call into the driver hangs, the host is sampled at its own pace, and the GPUs' slot says what is waited for."""
+    runner = Runner()
+    gpus = runner.add(lambda: NvmlSampler(period_s=0.02, limits=replace(IMPATIENT, hang_s=PATIENCE_S)))
+    host = runner.add(lambda: HostSampler(state_dir=tmp_path, period_s=0.02))
+    nvml.write("hang 4 nvmlDeviceGetMemoryInfo_v2")
+    runner.start()
+    end_s = time.monotonic() + PATIENCE_S
+    while host.read(time.monotonic()).health.successes < 20 or problem_in(gpus) is not Problem.NO_ANSWER:
+        assert time.monotonic() < end_s
+        threading.Event().wait(0.005)
+    reading = host.read(time.monotonic())
+    assert (reading.health.failures, reading.health.hung) == (0, False)
+    assert reading.health.last_duration_s is not None
+    assert reading.health.last_duration_s < 1.0
+    assert not gpus.read(time.monotonic()).health.hung
+    assert runner.stop(PATIENCE_S) == ()
+
+
+def problem_in(slot: Slot[NvmlSample]) -> Problem | None:
+    sample = slot.read(time.monotonic()).value
+    return None if sample is None else problem(sample)
