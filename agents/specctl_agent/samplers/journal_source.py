@@ -21,6 +21,7 @@ from specctl.errors import SpecctlError
 
 MAX_BYTES = 1 << 20
 """Of one look; what is more is skipped and counted."""
+CHUNK_BYTES = 1 << 16
 FIRST_LINES = 400
 WITHIN_S = 10.0
 _ERROR_BYTES = 2000
@@ -68,7 +69,7 @@ class JournalSource:
             return News(lines=_lines(text))
         # More came than one look takes: what was read counts, and the rest up to now is skipped.
         _, self._cursor = _split_cursor(self._asked("--lines=1")[0])
-        return News(lines=_lines(found), lost=1)
+        return News(lines=_lines(found[: found.rfind(b"\n") + 1]), lost=1)
 
     def _asked(self, begin: str) -> tuple[bytes, bool]:
         """Return what journalctl printed, and whether that was all of it."""
@@ -109,7 +110,7 @@ def _read(pipe: IO[bytes], until: float) -> tuple[bytes, bool]:
         left = until - time.monotonic()
         if left <= 0 or not select.select([number], [], [], left)[0]:
             raise NoLogError(f"journalctl did not end within {WITHIN_S:.0f} s")
-        part = os.read(number, 1 << 16)
+        part = os.read(number, CHUNK_BYTES)
         if not part:
             return b"".join(parts), True
         parts.append(part)
