@@ -34,8 +34,8 @@ class Config:
         return str(self.run / SOCKET)
 
 
-def load(path: Path = CONFIG) -> Config:
-    """Read the settings, which may name other folders as `state` and `run`.
+def load(path: Path = CONFIG, *, state: Path = STATE) -> Config:
+    """Read the settings, which may name other folders as `state` and `run` (then the argument counts for nothing).
 
     Raises UsageError where they cannot be meant, UnsupportedError where a newer specctl wrote them.
     """
@@ -57,11 +57,11 @@ def load(path: Path = CONFIG) -> Config:
     )
     if form is None or servers is None or address is None or port is None or not 0 <= port <= 65_535:
         raise UsageError(f"{path} does not say format, servers and metrics", hint=HINT)
-    state, run = (reading.text(fields.get(name)) for name in ("state", "run"))
+    kept, run = (reading.text(fields.get(name)) for name in ("state", "run"))
     return Config(
         servers=Path(servers),
         address=address,
         port=port,
-        state=Path(state) if state else STATE,
+        state=Path(kept) if kept else state,
         run=Path(run) if run else RUN,
     )

@@ -1,4 +1,4 @@
-"""The agent's program: `run` is the daemon, `ctl` speaks with it, `check` tries that all of it can be imported."""
+"""The agent's program: `run` is the daemon, `ctl` speaks with it, `actuate` performs what it asks, `check` tries that all of it can be imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 
 from specctl_agent.log import ERROR, INFO, to_journal
 
-USAGE = "usage: specctl-agent run [--config FILE] | ctl REQUEST | check | --version\n"
+USAGE = "usage: specctl-agent run [--config FILE] | ctl REQUEST | actuate | check | --version\n"
 EXIT_USAGE = 2
 EXIT_RUNNING = 5
 EXIT_CRASH = 70
@@ -35,6 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             from specctl_agent import ctl
 
             return ctl.run(rest, _who())
+        case ["actuate", *rest]:
+            from specctl_agent import perform
+
+            return perform.main(rest)
         case ["check"]:
             return check()
         case ["--version"]:

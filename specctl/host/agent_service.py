@@ -21,6 +21,7 @@ UNIT_DIR = "/etc/systemd/system"
 STATE = "/var/lib/specctl-agent"
 COMMAND = "/usr/local/bin/specctl-agent"
 UNITS = "units"
+OURS = ("specctl-agent.", "specctl-agent-actuate.")
 SYSTEMCTL_S = 90.0
 USERS_S = 30.0
 TAIL_LINES = 12
@@ -154,7 +155,7 @@ def _keep_units(place: str, args: Args) -> None:
     os.makedirs(folder, mode=0o755, exist_ok=True)
     for each in args.parts("units"):
         name = each.text("name")
-        if not name.startswith("specctl-agent") or "/" in name:
+        if not name.startswith(OURS) or "/" in name:
             raise OpError(USAGE, f"{name!r} is no unit of the agent")
         files.replace(os.path.join(folder, name), each.text("content").encode(), 0o644)
 
@@ -169,7 +170,9 @@ def _made(path: str) -> str:
 
 
 def _unit_files() -> List[str]:
-    return sorted(name for name in os.listdir(UNIT_DIR) if name.startswith("specctl-agent") and not name.endswith(".d"))
+    return sorted(
+        name for name in os.listdir(UNIT_DIR) if name.startswith(OURS) and not name.endswith((".d", ".wants"))
+    )
 
 
 def _point(prefix: str, version: str) -> None:

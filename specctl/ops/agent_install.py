@@ -187,7 +187,7 @@ def _planned(contact: Contact, request: Request, house: House, templates: Templa
         raise UsageError("there is no agent to upgrade", hint=f"specctl agent install --host {host.name}")
     python, unfit = _interpreter(seen)
     config = agent_unit.config(host, reading.mapping(seen.get("config")), request.metrics)
-    units = agent_unit.units(templates, host=host.name, prefix=PREFIX, python=python.path)
+    units = agent_unit.units(templates, host=host, prefix=PREFIX, python=python.path)
     wheels = house.wheels(python)
     version = _version(house.release, wheels, units, config, python)
     running = reading.mapping(seen.get("unit")).get("ActiveState") == "active"

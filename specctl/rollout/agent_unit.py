@@ -9,7 +9,7 @@ from specctl.errors import UsageError
 from specctl.fleet.types import Host
 from specctl.rollout import quoting, reading
 
-UNITS = ("specctl-agent.service",)
+UNITS = ("specctl-agent.service", "specctl-agent-actuate.path", "specctl-agent-actuate.service")
 FORMAT = 1
 # Not in Prometheus' list of default ports (of October 2026), so that no other exporter is met there.
 METRICS_PORT = 9469
@@ -27,12 +27,13 @@ class Renders(Protocol):
         """Return the text of one template."""
 
 
-def units(templates: Renders, *, host: str, prefix: str, python: str) -> Mapping[str, str]:
+def units(templates: Renders, *, host: Host, prefix: str, python: str) -> Mapping[str, str]:
     """Return the agent's unit files by name; `current` is the version that runs."""
     words = (python, "-I", "-S", f"{prefix}/current/agent.py")
     values = {
-        "host": host,
+        "host": host.name,
         "exec_start": " ".join(quoting.argument(word) for word in (*words, "run")),
+        "perform": " ".join(quoting.argument(word) for word in (*words, "actuate")),
         "groups": " ".join(GROUPS),
         "protect_home": "read-only" if python.startswith(HOMES) else "yes",
         "devices": ["DevicePolicy=closed", *(f"DeviceAllow=char-{name} rw" for name in DEVICES)],
