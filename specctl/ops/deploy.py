@@ -165,7 +165,12 @@ def keep_copy(turn: Turn, record: Record) -> None:
 
 def redacted(turn: Turn, record: Record) -> Mapping[str, object]:
     """Return a record's JSON object with every secret blotted out."""
-    wire = turn.contact.redactor.redact_value(record.as_wire())
+    return redacted_by(turn.contact, record)
+
+
+def redacted_by(contact: Contact, record: Record) -> Mapping[str, object]:
+    """Return a record's JSON object without the secrets that a contact knows."""
+    wire = contact.redactor.redact_value(record.as_wire())
     assert isinstance(wire, Mapping)
     return wire
 
