@@ -74,13 +74,23 @@ def by_peak(trace: Trace, peak: float, service: Service, lengths: Lengths, seed:
         case Requests():
             found = by_scale(trace, peak / peak_load(service, trace), lengths, seed)
         case Windows():
-            each_s = lengths.prompt * service.prefill_s + lengths.answer / service.best_capacity
-            highest = max(trace.rates) * each_s
-            if highest <= 0:
-                raise ValueError("no request arrives")
-            found = by_scale(trace, peak / highest, lengths, seed)
+            found = _drawn(trace, peak, service, lengths, seed)
         case _:
             assert_never(trace)
+    assert isinstance(found, Requests)
+    return found
+
+
+def _drawn(windows: Windows, peak: float, service: Service, lengths: Lengths, seed: int) -> Requests:
+    """Draw requests at rates that were corrected once: minutes differ by chance, and the busiest lies above the mean."""
+    each_s = lengths.prompt * service.prefill_s + lengths.answer / service.best_capacity
+    highest = max(windows.rates) * each_s
+    if highest <= 0:
+        raise ValueError("no request arrives")
+    ratio = peak / highest
+    first = by_scale(windows, ratio, lengths, seed)
+    assert isinstance(first, Requests)
+    found = by_scale(windows, ratio * peak / peak_load(service, first), lengths, seed)
     assert isinstance(found, Requests)
     return found
 
