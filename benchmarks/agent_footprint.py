@@ -1,0 +1,290 @@
+"""Measure what the agent costs a GPU host, side by side with nvitop-exporter on the same stand-in NVML of eight GPUs.
+
+Both run at the same time, at 1 Hz, and their pages are read each 15 s. First `--seconds` on the real clock, which tells processor time as
+it is where other programs use the caches too; then `--ticks` on a clock that runs `--speed` times as fast (faster.c), which tells the
+memory after an hour. The agent is the whole one, put together as its daemon does it, with an engine that answers from recordings.
+
+Usage: python benchmarks/agent_footprint.py [--seconds 60] [--ticks 3600] [--speed 30]. Exit 1 when the budget is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from specctl.rollout import server_note  # noqa: E402 - the checkout is put on the path first
+from tests.fakes import LOCAL, SERVER  # noqa: E402
+from tests.nvml import standin  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+CPU_BUDGET_RATIO = 0.005
+MEMORY_BUDGET_BYTES = 50_000_000
+SCRAPE_S = 15.0
+SETTLE_S = 6.0
+# What a tick of a real H200 waits for: each direction of PCIe is measured for 20 ms.
+DELAYS = ("delay * nvmlDeviceGetPcieThroughput 20",)
+AGENT = """
+import signal, sys, threading
+from pathlib import Path
+from specctl_agent import daemon
+from specctl_agent.clock import HostClock
+from specctl_agent.config import Config
+from specctl_agent.log import to_journal
+from specctl_agent.notify import Notify
+stopping = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+folder = Path(sys.argv[1])
+config = Config(servers=folder / "servers", address="127.0.0.1", port=int(sys.argv[2]), state=folder / "state", run=folder / "run")
+loop, doors = daemon.assemble(config, HostClock(), "benchmark", to_journal)
+doors.open()
+loop.run(stopping, Notify())
+doors.close()
+loop.close()
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What all processes of one program together have used so far, and hold now."""
+
+    cpu_s: float
+    rss_bytes: int
+    pss_bytes: int
+    processes: int
+
+
+class Program:
+    """One of the two, with all its processes."""
+
+    def __init__(self, name: str, argv: Sequence[str], environment: Mapping[str, str], port: int, log: Path) -> None:
+        self.name = name
+        self.page = f"http://127.0.0.1:{port}/metrics"
+        with log.open("w") as file:
+            self._process = subprocess.Popen(argv, env=dict(environment), stdout=file, stderr=file, cwd=ROOT)
+        self._tree = psutil.Process(self._process.pid)
+        self._log = log
+
+    def cost(self) -> Cost:
+        """Return what it costs; raises RuntimeError where it has ended."""
+        if self._process.poll() is not None:
+            raise RuntimeError(f"{self.name} ended: {self._log.read_text()[-2000:]}")
+        each = [self._tree, *self._tree.children(recursive=True)]
+        memory = [process.memory_full_info() for process in each]
+        ended = self._tree.cpu_times()
+        return Cost(
+            cpu_s=sum(_cpu_s(process.pid) for process in each) + ended.children_user + ended.children_system,
+            rss_bytes=sum(one.rss for one in memory),
+            pss_bytes=sum(one.pss for one in memory),
+            processes=len(each),
+        )
+
+    def scrape(self) -> str:
+        """Read its page of metrics."""
+        with urllib.request.urlopen(self.page, timeout=10) as answer:
+            return str(answer.read().decode())
+
+    def ready(self) -> None:
+        """Wait until it serves its page."""
+        end_s = time.monotonic() + 60
+        while True:
+            self.cost()
+            try:
+                self.scrape()
+            except OSError:
+                if time.monotonic() > end_s:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+    def end(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.wait(30)
+
+
+def _cpu_s(pid: int) -> float:
+    """Return a process's processor time to the nanosecond, its ended threads included (clock_getcpuclockid's encoding)."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def bytecode() -> dict[str, str]:
+    """Return the environment in which bytecode is kept, as an installation has it; without, imports cost 13 MB each."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+def note(folder: Path, port: int) -> Path:
+    """Write the folder of a deployed server, as deploy leaves it; returns the log that its engine writes."""
+    place = folder / "servers" / SERVER.name
+    (place / server_note.FOLDER).mkdir(parents=True)
+    (place / "log").touch()
+    knobs = {"none": {}, "dflash": {}, "ddtree": {"tree_budget": 7, "topk_cap": 2}}
+    release = server_note.ReleaseNote(port=port, bind="127.0.0.1", knobs=knobs)
+    made = server_note.make(LOCAL, replace(SERVER, port=port, secrets={}), {}, calibrated=False)
+    (place / server_note.FOLDER / server_note.NOTE).write_text(replace(made, releases={"1": release}).text())
+    (place / "current").symlink_to("releases/1/dflash.service")
+    for name in ("state", "run"):
+        (folder / name).mkdir()
+    return place / "log"
+
+
+@contextmanager
+def engine(folder: Path) -> Iterator[None]:
+    """Run the engine that answers from recordings, and let the server's folder name it."""
+    log = folder / "engine.log"
+    argv = [sys.executable, str(HERE / "footprint_engine.py"), str(log)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            written = note(folder, int(process.stdout.readline()))
+            written.unlink()
+            log.touch()
+            written.symlink_to(log)
+            yield
+        finally:
+            process.kill()
+
+
+@contextmanager
+def both(folder: Path, speed: int) -> Iterator[tuple[Program, Program]]:
+    """Run nvitop-exporter and the agent on the stand-in, at that speed."""
+    folder.mkdir()
+    told = standin.Scenario(folder)
+    with ExitStack() as stack:
+        sleepers = [stack.enter_context(_sleeper()) for _ in range(standin.GPUS)]
+        told.write(*DELAYS, *(f"process {gpu} {pid} {112 << 30}" for gpu, pid in enumerate(sleepers)))
+        environment = {**bytecode(), **told.environment, **_faster(speed), "PYTHONPATH": str(ROOT / "agents")}
+        del environment["SPECCTL_NVML_CALLS"]
+        ports = _free_port(), _free_port()
+        stack.enter_context(engine(folder))
+        exporter = str(Path(sys.executable).parent / "nvitop-exporter")
+        rival = Program(
+            "nvitop-exporter", [exporter, "--port", str(ports[0])], environment, ports[0], folder / "rival.log"
+        )
+        stack.callback(rival.end)
+        argv = [sys.executable, "-c", AGENT, str(folder), str(ports[1])]
+        agent = Program("specctl-agent", argv, environment, ports[1], folder / "agent.log")
+        stack.callback(agent.end)
+        for program in (rival, agent):
+            program.ready()
+        yield rival, agent
+
+
+@contextmanager
+def _sleeper() -> Iterator[int]:
+    with subprocess.Popen(["sleep", "infinity"]) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _faster(speed: int) -> dict[str, str]:
+    """Return the environment of a clock that runs that fast; none for the real one."""
+    if speed == 1:
+        return {}
+    library = standin.build() / "faster.so"
+    options = ["-O2", "-shared", "-fPIC", "-o", str(library), str(HERE / "faster.c")]
+    subprocess.run([str(standin.compiler()), *options], check=True)
+    began = time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.clock_gettime_ns(time.CLOCK_REALTIME)
+    return {"LD_PRELOAD": str(library), "FASTER": f"{speed} {began[0]} {began[1]}"}
+
+
+def ticks_of(page: str) -> int:
+    """Return how often the agent's loop has turned."""
+    (line,) = [line for line in page.splitlines() if line.startswith("specctl_agent_ticks_total ")]
+    return int(float(line.split()[1]))
+
+
+def healthy(page: str) -> None:
+    """Refuse a run in which the agent saw nothing: it would be cheap for no good reason. Raises RuntimeError."""
+    gpus = sum(line.startswith("specctl_gpu_temperature_celsius{") for line in page.splitlines())
+    engines = sum(line.startswith("specctl_server_running_requests{") for line in page.splitlines())
+    if gpus != standin.GPUS or engines != 1:
+        raise RuntimeError(f"the agent sees {gpus} GPUs and {engines} engines")
+
+
+def measure(folder: Path, speed: int, ticks: int) -> tuple[dict[str, Cost], dict[str, Cost], int]:
+    """Let both turn that often; returns their costs after the first turns and at the end, and the agent's turns in between."""
+    with both(folder, speed) as programs:
+        agent = programs[1]
+        time.sleep(SETTLE_S if speed == 1 else SETTLE_S / 2)
+        before = {program.name: program.cost() for program in programs}
+        first, end_s = ticks_of(agent.scrape()), time.monotonic() + ticks / speed
+        while (left_s := end_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, SCRAPE_S / speed))
+            for program in programs:
+                program.scrape()
+        page = agent.scrape()
+        healthy(page)
+        after = {program.name: program.cost() for program in programs}
+        return before, after, ticks_of(page) - first
+
+
+def report(title: str, before: dict[str, Cost], after: dict[str, Cost], ticks: int) -> float:
+    """Print what both cost in one run; returns the agent's processor time a tick in seconds."""
+    print(f"\n{title}")
+    print(f"{'':<18} {'RSS':>9} {'PSS':>9} {'processes':>10} {'CPU a tick':>11} {'of a core at 1 Hz':>18}")
+    used = {name: (after[name].cpu_s - before[name].cpu_s) / ticks for name in after}
+    for name, cost in after.items():
+        print(
+            f"{name:<18} {cost.rss_bytes / 1e6:>6.1f} MB {cost.pss_bytes / 1e6:>6.1f} MB {cost.processes:>10}"
+            f" {used[name] * 1e3:>8.3f} ms {used[name]:>17.2%}"
+        )
+    rival, agent = after
+    print(f"{'ratio':<18} {after[agent].rss_bytes / after[rival].rss_bytes:>9.2f}", end=" ")
+    print(f"{after[agent].pss_bytes / after[rival].pss_bytes:>9.2f} {'':>10} {used[agent] / used[rival]:>11.2f}")
+    return used[agent]
+
+
+def main() -> int:
+    """Run both parts; exit 1 when the budget is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--ticks", type=int, default=3600)
+    parser.add_argument("--speed", type=int, default=30)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        measure(folder / "caches", 1, 1)
+        before, after, ticks = measure(folder / "real", 1, asked.seconds)
+        cpu_s = report(f"at 1 Hz, {asked.seconds} s on the real clock ({ticks} ticks)", before, after, ticks)
+        before, after, ticks = measure(folder / "fast", asked.speed, asked.ticks)
+        report(f"an hour's worth of ticks on a clock {asked.speed} times as fast ({ticks} ticks)", before, after, ticks)
+    memory = after["specctl-agent"].rss_bytes
+    grown = memory - before["specctl-agent"].rss_bytes
+    met = cpu_s <= CPU_BUDGET_RATIO and memory <= MEMORY_BUDGET_BYTES
+    print(
+        f"\nbudget: {cpu_s:.2%} of a core (at most {CPU_BUDGET_RATIO:.1%}), {memory / 1e6:.1f} MB after {ticks} ticks",
+        end=" ",
+    )
+    print(
+        f"(at most {MEMORY_BUDGET_BYTES / 1e6:.0f} MB, {grown / 1e6:+.1f} MB since the first): {'met' if met else 'MISSED'}"
+    )
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
