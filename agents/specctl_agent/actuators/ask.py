@@ -96,11 +96,15 @@ class Engine:
         states = states_of(self.info())
         if not states:
             return "/server_info tells no internal state"
-        if any(name not in state for state in states for name in changes):
-            return "/server_info does not tell " + ", ".join(name for name in changes if name not in states[0])
-        reply = self.set(
-            {name: states[0][name] for name in changes if states[0][name] is not None or name in states[0]}
-        )
+        untold = [name for name in changes if any(name not in state for state in states)]
+        if untold:
+            return f"/server_info does not tell {', '.join(untold)}"
+        # A knob of an algo that does not run has no value; what selects the algo has one, and null means none.
+        present = {name: states[0][name] for name, value in changes.items() if isinstance(value, str | None)}
+        present |= {name: states[0][name] for name in changes if states[0][name] is not None}
+        if not present:
+            return f"/server_info tells no value of {', '.join(changes)}"
+        reply = self.set(present)
         return None if accepted(reply) else refusal(reply)
 
 
