@@ -81,7 +81,7 @@ class RouterGateway:
         if not any(self._is_mine(row) for row in self._workers()):
             for row in reading.rows(taken.facts.get("workers")) or ({"url": self.gateway.worker},):
                 self._register(row)
-        self._wait(self._is_healthy, self.back_s, f"{self.gateway.worker} is registered and not healthy")
+        self._wait(self._is_healthy, self.back_s, f"{self.gateway.worker} was registered and is not healthy")
 
     def _register(self, row: Mapping[str, object]) -> None:
         key = _secret(self.engine_key)
