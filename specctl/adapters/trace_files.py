@@ -62,8 +62,8 @@ def _text(path: str, most_bytes: int) -> str:
 def write_text(path: str, text: str) -> None:
     """Write a file whole or not at all; raises UsageError where it cannot be written."""
     place = Path(path)
-    part = place.with_name(f".{place.name}.part")
     try:
+        part = place.with_name(f".{place.name}.part")
         part.write_text(text, encoding="utf-8")
         part.replace(place)
     except (OSError, ValueError) as error:

@@ -48,6 +48,7 @@ class Server:
         self._goal: Mode | None = None  # the mode of a switch under way
         self._outage: Outage | None = None
         self._closed_since: float | None = None
+        self._move(0.0)
 
     @property
     def running(self) -> int:
@@ -98,6 +99,7 @@ class Server:
 
     def advance(self, until: float) -> None:
         """Let time pass until a moment, and everything happen that happens before it or at it."""
+        self._let_in()
         while self.now < until:
             if self.now < self._stalled_until:
                 self._move(min(until, self._stalled_until))
