@@ -12,6 +12,8 @@ from specctl_agent.pictures import Picture, ServerPicture
 
 def told_agent(picture: Picture, servers: Sequence[ServerPicture]) -> dict[str, object]:
     """Return the answer to `status`."""
+    nvml = picture.nvml
+    answers = nvml is not None and nvml.trouble is None
     return {
         "version": picture.version,
         "ticks": picture.ticks,
@@ -20,8 +22,8 @@ def told_agent(picture: Picture, servers: Sequence[ServerPicture]) -> dict[str, 
         "collectors": {
             name: _told_collector(health.error, age_s) for name, (health, age_s) in picture.collectors.items()
         },
-        "gpus": None if picture.nvml is None else len(picture.nvml.gpus),
-        "gpu_trouble": None if picture.nvml is None or picture.nvml.trouble is None else picture.nvml.trouble.detail,
+        "gpus": len(nvml.gpus) if nvml is not None and answers else None,
+        "gpu_trouble": nvml.trouble.detail if nvml is not None and nvml.trouble is not None else None,
         "servers": [_told_server(server, picture.at_s) for server in servers],
     }
 

@@ -29,8 +29,14 @@ class Renders(Protocol):
 
 def units(templates: Renders, *, host: Host, prefix: str, python: str) -> Mapping[str, str]:
     """Return the agent's unit files by name; `current` is the version that runs."""
+    given = values(host=host, prefix=prefix, python=python)
+    return {name: templates.render(f"{name}.j2", given) for name in UNITS}
+
+
+def values(*, host: Host, prefix: str, python: str) -> Mapping[str, object]:
+    """Return what the templates of the agent's units are given."""
     words = (python, "-I", "-S", f"{prefix}/current/agent.py")
-    values = {
+    return {
         "host": host.name,
         "exec_start": " ".join(quoting.argument(word) for word in (*words, "run")),
         "perform": " ".join(quoting.argument(word) for word in (*words, "actuate")),
@@ -38,7 +44,6 @@ def units(templates: Renders, *, host: Host, prefix: str, python: str) -> Mappin
         "protect_home": "read-only" if python.startswith(HOMES) else "yes",
         "devices": ["DevicePolicy=closed", *(f"DeviceAllow=char-{name} rw" for name in DEVICES)],
     }
-    return {name: templates.render(f"{name}.j2", values) for name in UNITS}
 
 
 def config(host: Host, before: Mapping[str, object], metrics: str | None) -> Mapping[str, object]:

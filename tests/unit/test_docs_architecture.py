@@ -16,7 +16,7 @@ import pytest
 from specctl.fleet.types import UnitSettings
 from specctl.ops.lease import LEASE_S
 from specctl.rollout import launch as launches
-from specctl.rollout import unit
+from specctl.rollout import agent_unit, unit
 from specctl.rollout.smoke import NEEDED_STEPS
 from tests import fakes
 
@@ -51,7 +51,15 @@ def given() -> Mapping[str, set[str]]:
     program = unit.supervisor_values(fakes.LOCAL, server, launch, "1")
     script = unit.script_values(fakes.LOCAL, server, launch, "1")
     secret = {"engine.yaml.j2": {"lines"}, "secrets.env.j2": {"lines"}}
-    return {"server.service.j2": set(systemd), "server.conf.j2": set(program), "launch.sh.j2": set(script), **secret}
+    agent = set(agent_unit.values(host=fakes.HOST, prefix="/opt/specctl", python="/usr/bin/python3"))
+    agents = {f"{name}.j2": agent for name in agent_unit.UNITS}
+    return {
+        "server.service.j2": set(systemd),
+        "server.conf.j2": set(program),
+        "launch.sh.j2": set(script),
+        **secret,
+        **agents,
+    }
 
 
 def test_what_templates_are_given_is_documented() -> None:
