@@ -1,8 +1,9 @@
 """Measure what the agent costs a GPU host, side by side with nvitop-exporter on the same stand-in NVML of eight GPUs.
 
-Both run at the same time, at 1 Hz, and their pages are read each 15 s. First `--seconds` on the real clock, which tells processor time as
-it is where other programs use the caches too; then `--ticks` on a clock that runs `--speed` times as fast (faster.c), which tells the
-memory after an hour. The agent is the whole one, put together as its daemon does it, with an engine that answers from recordings.
+Both run at the same time, at 1 Hz, and their pages are read each 15 s. First `--seconds` on the real clock, which tells
+processor time as it is where other programs use the caches too; then `--ticks` on a clock that runs `--speed` times as
+fast (faster.c), which tells the memory after an hour. The agent is the whole one, put together as its daemon does it,
+with an engine that answers from recordings.
 
 Usage: python benchmarks/agent_footprint.py [--seconds 60] [--ticks 3600] [--speed 30]. Exit 1 when the budget is missed.
 """
@@ -147,7 +148,7 @@ def engine(folder: Path) -> Iterator[None]:
     """Run the engine that answers from recordings, and let the server's folder name it."""
     log = folder / "engine.log"
     argv = [sys.executable, str(HERE / "footprint_engine.py"), str(log)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
             written = note(folder, int(process.stdout.readline()))

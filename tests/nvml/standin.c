@@ -268,6 +268,8 @@ API nvmlDeviceGetTemperature(Gpu *gpu, int sensor, unsigned *celsius) { ON(gpu);
 typedef struct { unsigned version; int sensor, celsius; } Temperature;
 API nvmlDeviceGetTemperatureV(Gpu *gpu, Temperature *temperature) { ON(gpu); temperature->celsius = (int)gpu->temperature; return SUCCESS; }
 API nvmlDeviceGetFanSpeed(Gpu *gpu, unsigned *percent) { ON(gpu); (void)percent; return NOT_SUPPORTED; }
+API nvmlDeviceGetDriverModel(Gpu *gpu, int *current, int *pending) { ON(gpu); (void)current; (void)pending; return NOT_SUPPORTED; }
+API nvmlDeviceGetDriverModel_v2(Gpu *gpu, int *current, int *pending) { ON(gpu); (void)current; (void)pending; return NOT_SUPPORTED; }
 API nvmlDeviceGetPerformanceState(Gpu *gpu, int *state) { ON(gpu); *state = 0; return SUCCESS; }
 API nvmlDeviceGetPersistenceMode(Gpu *gpu, int *mode) { ON(gpu); *mode = 1; return SUCCESS; }
 API nvmlDeviceGetDisplayMode(Gpu *gpu, int *mode) { ON(gpu); *mode = 0; return SUCCESS; }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctypes import addressof
 
-import pynvml  # type: ignore[import-untyped]  # nvidia-ml-py ships no types
+import pynvml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

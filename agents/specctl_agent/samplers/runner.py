@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
-T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 # How many threads of one sampler may hang at a time: each holds a stack and whatever its call holds.
@@ -185,42 +184,6 @@ class Slot(Generic[T_co]):
             )
             if error is None:
                 self._value, self._taken_at_s = value, began_s
-
-
-class Runner:
-    """All samplers of the agent: started, tended and stopped together."""
-
-    def __init__(self) -> None:
-        self._slots: list[Slot[object]] = []
-
-    @property
-    def slots(self) -> Mapping[str, Slot[object]]:
-        """The slots by their samplers' names."""
-        return {slot.name: slot for slot in self._slots}
-
-    def add(self, make: Callable[[], Sampler[T]]) -> Slot[T]:
-        """Add a sampler, not started yet; keep the slot to read it. Raises ValueError where its name is taken."""
-        slot = Slot(make)
-        if slot.name in self.slots:
-            raise ValueError(f"two samplers named {slot.name}")
-        self._slots.append(slot)
-        return slot
-
-    def start(self) -> None:
-        """Start all of them."""
-        for slot in self._slots:
-            slot.start()
-
-    def tend(self, now_s: float) -> tuple[str, ...]:
-        """Start another thread beside each that hangs; returns their names. Never waits."""
-        return tuple([slot.name for slot in self._slots if slot.tend(now_s)])
-
-    def stop(self, timeout_s: float) -> tuple[str, ...]:
-        """Stop all of them within that time; returns the names of those that hang in a look."""
-        end_s = time.monotonic() + timeout_s
-        for slot in self._slots:
-            slot.stop()
-        return tuple([slot.name for slot in self._slots if not slot.join(max(0.0, end_s - time.monotonic()))])
 
 
 def next_beat(beat_s: float, period_s: float, now_s: float) -> float:

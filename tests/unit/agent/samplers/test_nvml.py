@@ -25,7 +25,7 @@ from specctl.control.sample.gpu import (
 from specctl_agent.samplers.host import HostSampler
 from specctl_agent.samplers.nvml import NvmlSampler
 from specctl_agent.samplers.nvml_keeper import Limits
-from specctl_agent.samplers.runner import Runner, Slot
+from specctl_agent.samplers.runner import Slot
 from tests.nvml.standin import GPUS, LIBRARY, Scenario, uuid
 
 PATIENCE_S = 20.0
@@ -365,7 +365,7 @@ def test_a_driver_that_goes_and_comes_back(nvml: Scenario, sampler: NvmlSampler)
     end_s, looks = time.monotonic() + 0.5, 0
     while time.monotonic() < end_s:
         gone, looks = sampler.sample(), looks + 1
-    assert looks > 20
+    assert looks > gone.health.starts  # most looks start nothing
     assert gone.health.starts <= 1 + 2 + 0.5 / QUICK.retry_last_s
     assert gone.trouble is not None
     assert gone.trouble.since_s < end_s - 0.3  # one trouble, however often it was tried
@@ -421,11 +421,11 @@ def test_closing_ends_the_process(nvml: Scenario) -> None:
 
 def test_a_hung_driver_delays_no_other_sampler(nvml: Scenario, tmp_path: Path) -> None:
     """While a call into the driver hangs, the host is sampled at its own pace, and the GPUs' slot says what is waited for."""
-    runner = Runner()
-    gpus = runner.add(lambda: NvmlSampler(period_s=0.02, limits=replace(IMPATIENT, hang_s=PATIENCE_S)))
-    host = runner.add(lambda: HostSampler(state_dir=tmp_path, period_s=0.02))
+    gpus = Slot(lambda: NvmlSampler(period_s=0.02, limits=replace(IMPATIENT, hang_s=PATIENCE_S)))
+    host = Slot(lambda: HostSampler(state_dir=tmp_path, period_s=0.02))
     nvml.write("hang 4 nvmlDeviceGetMemoryInfo_v2")
-    runner.start()
+    gpus.start()
+    host.start()
     end_s = time.monotonic() + PATIENCE_S
     while host.read(time.monotonic()).health.successes < 20 or problem_in(gpus) is not Problem.NO_ANSWER:
         assert time.monotonic() < end_s
@@ -435,7 +435,9 @@ def test_a_hung_driver_delays_no_other_sampler(nvml: Scenario, tmp_path: Path) -
     assert reading.health.last_duration_s is not None
     assert reading.health.last_duration_s < 1.0
     assert not gpus.read(time.monotonic()).health.hung
-    assert runner.stop(PATIENCE_S) == ()
+    for slot in (gpus, host):
+        slot.stop()
+        assert slot.join(PATIENCE_S)
 
 
 def problem_in(slot: Slot[NvmlSample]) -> Problem | None:

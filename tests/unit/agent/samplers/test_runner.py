@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pytest
 
-from specctl_agent.samplers.runner import Health, Runner, Sampler, Slot, next_beat
+from specctl_agent.samplers.runner import Health, Sampler, Slot, next_beat
 
 PATIENCE_S = 10.0
 
@@ -70,11 +71,31 @@ def until(claim: Callable[[], bool]) -> None:
         threading.Event().wait(0.002)
 
 
+T = TypeVar("T")
+
+
+class Slots:
+    """Slots that end with their test."""
+
+    def __init__(self) -> None:
+        self._made: list[Slot[object]] = []
+
+    def start(self, make: Callable[[], Sampler[T]]) -> Slot[T]:
+        slot = Slot(make)
+        self._made.append(slot)
+        slot.start()
+        return slot
+
+    def stop(self) -> None:
+        for slot in self._made:
+            slot.stop()
+
+
 @pytest.fixture
-def runner() -> Iterator[Runner]:
-    made = Runner()
+def slots() -> Iterator[Slots]:
+    made = Slots()
     yield made
-    made.stop(timeout_s=0.0)
+    made.stop()
 
 
 @pytest.fixture
@@ -85,18 +106,17 @@ def wires() -> Iterator[tuple[socket.socket, socket.socket]]:
         far.sendall(b"x" * 64)  # frees whoever still hangs
 
 
-def test_nothing_is_known_before_the_first_look(runner: Runner) -> None:
+def test_nothing_is_known_before_the_first_look() -> None:
     """A slot whose sampler was not started has no value and no age."""
-    slot = runner.add(Counter)
+    slot = Slot(Counter)
     reading = slot.read(time.monotonic())
     assert (reading.value, reading.age_s, reading.health) == (None, None, Health())
 
 
-def test_looks_are_taken_again_and_again(runner: Runner) -> None:
+def test_looks_are_taken_again_and_again(slots: Slots) -> None:
     """The slot holds the newest value, as old as the moment its look began."""
-    slot = runner.add(Counter)
     before_s = time.monotonic()
-    runner.start()
+    slot = slots.start(Counter)
     until(lambda: (slot.read(0.0).value or 0) >= 3)
     now_s = time.monotonic()
     reading = slot.read(now_s)
@@ -107,10 +127,9 @@ def test_looks_are_taken_again_and_again(runner: Runner) -> None:
     assert (reading.health.failures, reading.health.error, reading.health.hung) == (0, None, False)
 
 
-def test_failures_are_counted_and_the_value_grows_old(runner: Runner) -> None:
+def test_failures_are_counted_and_the_value_grows_old(slots: Slots) -> None:
     """A look that raises leaves the value before it, counts, and says why."""
-    slot = runner.add(Failing)
-    runner.start()
+    slot = slots.start(Failing)
     until(lambda: slot.read(0.0).health.consecutive_failures >= 2)
     reading = slot.read(time.monotonic())
     assert (reading.value, reading.health.successes) == (1, 1)
@@ -118,11 +137,10 @@ def test_failures_are_counted_and_the_value_grows_old(runner: Runner) -> None:
     assert reading.health.failures == reading.health.consecutive_failures
 
 
-def test_a_hung_sampler_delays_no_other(runner: Runner, wires: tuple[socket.socket, socket.socket]) -> None:
+def test_a_hung_sampler_delays_no_other(slots: Slots, wires: tuple[socket.socket, socket.socket]) -> None:
     """While one sampler hangs in a read, it is called hung, reading it returns at once, and the others go on."""
     near, _ = wires
-    stuck, counter = runner.add(lambda: Listener(near)), runner.add(Counter)
-    runner.start()
+    stuck, counter = slots.start(lambda: Listener(near)), slots.start(Counter)
     until(lambda: stuck.read(time.monotonic()).health.hung)
     seen = counter.read(0.0).value or 0
     until(lambda: (counter.read(0.0).value or 0) > seen + 3)
@@ -130,11 +148,10 @@ def test_a_hung_sampler_delays_no_other(runner: Runner, wires: tuple[socket.sock
     assert (reading.value, reading.health.hangs, reading.health.stuck) == (None, 1, 1)
 
 
-def test_a_late_answer_still_counts_as_a_hang(runner: Runner, wires: tuple[socket.socket, socket.socket]) -> None:
+def test_a_late_answer_still_counts_as_a_hang(slots: Slots, wires: tuple[socket.socket, socket.socket]) -> None:
     """A look that comes back after its deadline is a hang and a value; the sampler goes on."""
     near, far = wires
-    slot = runner.add(lambda: Listener(near))
-    runner.start()
+    slot = slots.start(lambda: Listener(near))
     until(lambda: slot.read(time.monotonic()).health.hung)
     far.sendall(b"a")
     until(lambda: slot.read(time.monotonic()).value == b"a")
@@ -182,23 +199,25 @@ def test_a_replaced_look_has_nothing_to_say(wires: tuple[socket.socket, socket.s
     assert slot.join(PATIENCE_S)
 
 
-def test_stop_ends_threads_and_names_the_stuck(wires: tuple[socket.socket, socket.socket]) -> None:
-    """Stopping frees each sampler in its own thread, and returns the names of those that cannot come back."""
-    near, _ = wires
-    runner, counter = Runner(), Counter(period_s=60.0)
-    runner.add(lambda: counter)
-    runner.add(lambda: Listener(near))
-    runner.start()
+def test_stop_ends_the_thread_and_frees_its_sampler(slots: Slots) -> None:
+    """Stopping does not wait for the period to pass, and the sampler is closed in its own thread."""
+    counter = Counter(period_s=60.0)
+    slot = slots.start(lambda: counter)
     until(lambda: counter.looks == 1)
-    assert runner.stop(timeout_s=0.2) == ("listener",)
-    assert counter.closed.wait(PATIENCE_S)
+    slot.stop()
+    assert slot.join(PATIENCE_S)
+    assert counter.closed.is_set()
 
 
-def test_names_are_unique(runner: Runner) -> None:
-    """Two samplers of one name are refused: health and metrics are told apart by it."""
-    runner.add(Counter)
-    with pytest.raises(ValueError, match="counter"):
-        runner.add(Counter)
+def test_a_stuck_thread_is_not_waited_for(slots: Slots, wires: tuple[socket.socket, socket.socket]) -> None:
+    """Stopping a sampler that hangs in a look returns within its limit and says that it has not ended."""
+    near, _ = wires
+    slot = slots.start(lambda: Listener(near))
+    until(lambda: slot.read(time.monotonic()).health.hung)
+    slot.stop()
+    before_s = time.monotonic()
+    assert not slot.join(0.05)
+    assert time.monotonic() - before_s < 5.0
 
 
 @pytest.mark.parametrize(
