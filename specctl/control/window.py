@@ -49,8 +49,10 @@ def observe(window: Window, sample: EngineSample) -> Window:
     """Add a sample and drop what is older than the horizon; samples from after it (a clock that went back) are dropped too."""
     begin = sample.at_s - window.horizon_s
     kept = window.samples
-    if kept and (kept[0].at_s <= begin or kept[-1].at_s >= sample.at_s or len(kept) >= MAX_SAMPLES):
-        kept = tuple(old for old in kept if begin < old.at_s < sample.at_s)[-(MAX_SAMPLES - 1) :]
+    old = next((place for place, one in enumerate(kept) if one.at_s > begin), len(kept))
+    kept = kept[max(old, len(kept) + 1 - MAX_SAMPLES) :]
+    if kept and kept[-1].at_s >= sample.at_s:
+        kept = tuple(one for one in kept if one.at_s < sample.at_s)
     return replace(window, samples=(*kept, sample))
 
 
@@ -62,32 +64,91 @@ def last(window: Window, horizon_s: float) -> Window:
     return replace(window, horizon_s=horizon_s, samples=tuple(old for old in window.samples if old.at_s > begin))
 
 
+@dataclass(slots=True)
+class _Sums:
+    """What one pass over the samples adds up; plain numbers, for the loop does this each second over hundreds of samples."""
+
+    span_s: float = 0.0
+    known_s: float = 0.0
+    idle_s: float = 0.0
+    request_s: float = 0.0
+    running_s: float = 0.0
+    highest: int = 0
+    decoded_s: float = 0.0
+    gains: int = 0
+    steps: float = 0.0
+    requests: float = 0.0
+    busy_s: float = 0.0
+    request_busy_s: float = 0.0
+    tokens: float = 0.0
+    context_s: float = 0.0
+    context_token_s: float = 0.0
+
+    def known(self, sample: EngineSample, running: int, waiting: int, span: float) -> None:
+        """Add a sample with a concurrency."""
+        self.known_s += span
+        self.request_s += span * (running + waiting)
+        self.running_s += span * running
+        self.highest = max(self.highest, running + waiting)
+        if sample.activity is Activity.IDLE:
+            self.idle_s += span
+        if sample.context_tokens is not None:
+            self.context_s += span
+            self.context_token_s += span * sample.context_tokens
+
+    def gain(self, sums: DecodeSums, span: float) -> None:
+        """Add what decode steps of a sample with a concurrency gained."""
+        self.gains += 1
+        self.decoded_s += span
+        self.steps += sums.steps
+        self.requests += sums.requests
+        self.busy_s += sums.busy_s
+        self.request_busy_s += sums.request_busy_s
+        self.tokens += sums.tokens
+
+
 def figures(window: Window) -> Figures:
     """Return what the window says as a whole."""
-    weighed = [(sample.span_s, sample) for sample in window.samples if sample.span_s is not None]
-    known = [(span, sample) for span, sample in weighed if sample.concurrency is not None]
-    known_s = sum(span for span, _ in known)
-    counted = [(span, sample.decoded) for span, sample in known if sample.decoded is not None]
-    decoded = [sums for _, sums in counted]
-    decoded_s = sum(span for span, _ in counted)
-    total = sum(decoded[1:], decoded[0]) if decoded else None
-    contexts = [(span, sample.context_tokens) for span, sample in known if sample.context_tokens is not None]
+    sums = _Sums()
+    modes: set[Mode | None] = set()
+    restarts = 0
+    for sample in window.samples:
+        restarts += sample.restarted
+        span, running, waiting = sample.span_s, sample.running, sample.waiting
+        if span is None:
+            continue
+        sums.span_s += span
+        if running is None or waiting is None:
+            continue
+        modes.add(sample.mode)
+        sums.known(sample, running, waiting, span)
+        if sample.decoded is not None:
+            sums.gain(sample.decoded, span)
+    return _figures(sums, frozenset(modes), restarts)
+
+
+def _figures(sums: _Sums, modes: frozenset[Mode | None], restarts: int) -> Figures:
+    decoded = DecodeSums(
+        steps=sums.steps,
+        requests=sums.requests,
+        busy_s=sums.busy_s,
+        request_busy_s=sums.request_busy_s,
+        tokens=sums.tokens,
+    )
     return Figures(
-        span_s=sum(span for span, _ in weighed),
-        known_s=known_s,
-        idle_s=sum(span for span, sample in known if sample.activity is Activity.IDLE),
-        concurrency=_mean([(span, sample.concurrency) for span, sample in known]),
-        running=_mean([(span, sample.running) for span, sample in known]),
-        highest=max((sample.concurrency or 0 for _, sample in known), default=None),
-        decoded=total,
-        tokens_s=total.tokens / decoded_s if total is not None and decoded_s > 0 else None,
-        context_tokens=_mean(contexts),
-        modes=frozenset(sample.mode for _, sample in known),
-        restarts=sum(sample.restarted for sample in window.samples),
+        span_s=sums.span_s,
+        known_s=sums.known_s,
+        idle_s=sums.idle_s,
+        concurrency=_ratio(sums.request_s, sums.known_s),
+        running=_ratio(sums.running_s, sums.known_s),
+        highest=sums.highest if modes else None,
+        decoded=decoded if sums.gains else None,
+        tokens_s=_ratio(sums.tokens, sums.decoded_s),
+        context_tokens=_ratio(sums.context_token_s, sums.context_s),
+        modes=modes,
+        restarts=restarts,
     )
 
 
-def _mean(weighed: list[tuple[float, int | None]] | list[tuple[float, float]]) -> float | None:
-    told = [(span, value) for span, value in weighed if value is not None]
-    weight = sum(span for span, _ in told)
-    return sum(span * value for span, value in told) / weight if weight > 0 else None
+def _ratio(total: float, weight: float) -> float | None:
+    return total / weight if weight > 0 else None
