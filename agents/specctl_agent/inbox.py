@@ -48,13 +48,16 @@ class Inbox:
             )
         except OSError as error:
             raise RequestError(f"{name} cannot be opened: {error.strerror}") from error
-        with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(file.fileno())
+        try:
+            found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
                 raise RequestError(f"{name} is no plain file of its own")
             if found.st_uid != self._owner:
                 raise RequestError(f"{name} belongs to user {found.st_uid}, not to the agent's {self._owner}")
-            content = file.read(REQUEST_BYTES + 1)
+            with open(descriptor, "rb", closefd=False) as file:
+                content = file.read(REQUEST_BYTES + 1)
+        finally:
+            os.close(descriptor)
         request = read_request(content)
         if f"{request.id}.json" != name:
             raise RequestError(f"{name} names another request")
