@@ -6,6 +6,7 @@ info: something changed. warning: the agent is worse off than it should be. erro
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Protocol
 
 # syslog's numbers, which journald takes from the beginning of a line.
@@ -20,7 +21,7 @@ class Log(Protocol):
         """Tell one event; a field that is None is left out."""
 
 
-def line(level: int, event: str, fields: dict[str, object]) -> str:
+def line(level: int, event: str, fields: Mapping[str, object]) -> str:
     """Return an event as one printable line; values with spaces, quotes or the like are quoted."""
     parts = [f"{name}={_value(value)}" for name, value in fields.items() if value is not None]
     return f"<{level}>{' '.join([f'event={event}', *parts])}\n"

@@ -39,8 +39,9 @@ class Interpreter:
         if not wheel.endswith(".whl") or len(parts) not in (5, 6):
             return False
         pythons, abis, platforms = (part.split(".") for part in parts[-3:])
-        mine = set(self.platforms()) | {"any"}
-        return bool(mine & set(platforms)) and any(self._takes(python, abi) for python in pythons for abi in abis)
+        compiled, plain = bool(set(self.platforms()) & set(platforms)), "any" in platforms
+        fitting = [(python, abi) for python in pythons for abi in abis if self._takes(python, abi)]
+        return any(compiled or (plain and abi == "none") for _, abi in fitting)
 
     def _takes(self, python: str, abi: str) -> bool:
         major, minor = self.version
