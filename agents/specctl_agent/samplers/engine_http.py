@@ -76,6 +76,8 @@ class EngineHttp:
         self._socket, self._rest = None, b""
 
     def _exchange(self, path: str, limit: int, until: float) -> Answer:
+        if self._rest:
+            self.close()  # somebody spoke without being asked: what comes next may be another request's answer
         if self._socket is None:
             self._credential = self._read_key()
             self._socket = socket.create_connection((self._host, self._port), timeout=_left(until))

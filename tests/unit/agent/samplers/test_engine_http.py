@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from specctl_agent.samplers.engine_http import Answer, EngineHttp, NoAnswerError
 
@@ -146,6 +148,35 @@ def test_half_long_and_foreign_answers_are_refused(answer: bytes, said: str) -> 
     """What is not a whole answer within the limit is no answer, with the reason."""
     with engine(answer, each=1) as found, pytest.raises(NoAnswerError, match=said):
         get(found.port)
+
+
+def test_what_nobody_asked_for_is_no_answer_to_the_next() -> None:
+    """An engine that answers twice to one request gets a new connection for the next: no answer is taken for another's."""
+    with engine(OK + OK.replace(b"hello", b"wrong"), OK, each=2) as found:
+        http = EngineHttp("127.0.0.1", found.port)
+        answers = [http.get("/ready", limit=100, within_s=PATIENCE_S).body for _ in range(2)]
+        http.close()
+        assert (answers, found.connections) == ([b"hello", b"hello"], 2)
+
+
+HEADS = st.sampled_from(
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n",
+    ]
+)
+
+
+@given(HEADS, st.binary(max_size=60))
+def test_no_answer_makes_it_raise_anything_else(head: bytes, rest: bytes) -> None:
+    """Whatever bytes come back, there is an answer within the limit or a NoAnswerError."""
+    with engine(head + rest, each=1) as found:
+        try:
+            assert len(get(found.port, limit=100).body) <= 100
+        except NoAnswerError as error:
+            assert error.message.startswith("GET /v1/loads: ")  # noqa: PT017  # either way is right
 
 
 def test_an_engine_that_says_nothing_costs_its_time_and_no_more() -> None:
