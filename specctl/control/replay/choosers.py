@@ -44,11 +44,16 @@ class Threshold:
     hold_s: float = 0.0
     margin: float = 0.0
     _since_s: float | None = None
+    _mode: Mode | None = None
+    _place: int = 0
 
     def choose(self, now_s: float, level: float, mode: Mode) -> Mode | None:
         """Return the best mode when it has been better long enough; the clock begins anew whenever it is not."""
-        place = self.worth.best(level)
-        if place is None or self.worth.rows[level][place] <= self.worth.of(mode, level) * (1 + self.margin):
+        if mode is not self._mode:
+            self._mode, self._place = mode, self.worth.modes.index(mode)
+        row = self.worth.rows[level]
+        place = self.worth.best[level]
+        if place is None or row[place] <= row[self._place] * (1 + self.margin):
             self._since_s = None
             return None
         if self._since_s is None:

@@ -42,6 +42,8 @@ def parse(text: str) -> Trace:
         raise MisreadError(1, "the file is empty")
     if len(lines) > MOST_ROWS:
         raise MisreadError(MOST_ROWS + 1, f"a trace has at most {MOST_ROWS} lines")
+    if (even := _even_series(lines)) is not None:
+        return even
     if lines[0].lstrip().startswith("{"):
         return _series(_recorded(lines))
     header = tuple(cell.strip().lower() for cell in lines[0].split(","))
@@ -110,6 +112,27 @@ def _concurrency(rows: Iterator[Row]) -> Series:
     return _series(
         (line, _number(line, time, "a time in seconds"), _level(line, level)) for line, (time, level) in rows
     )
+
+
+def _even_series(lines: Sequence[str]) -> Series | None:
+    """Read a table of a concurrency second by second all at once, which is how long ones come; None: it is anything else.
+
+    What is wrong with a table is for the slower way to find.
+    """
+    table = lines[0].replace(" ", "").lower() == "time_s,concurrency"
+    if not table or any(line.count(",") != 1 for line in lines):
+        return None
+    try:
+        values = [float(cell) for cell in ",".join(lines[1:]).split(",")]
+    except ValueError:
+        return None
+    times, levels = values[::2], values[1::2]
+    if not times or not all(0 <= level <= MOST_LEVEL for level in levels):
+        return None
+    first = times[0]
+    if any(at - first != step for step, at in enumerate(times)):
+        return None
+    return Series(step_s=STEP_S, levels=levels)
 
 
 def _recorded(lines: Sequence[str]) -> Iterator[tuple[int, float, float | None]]:

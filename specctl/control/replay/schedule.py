@@ -5,6 +5,7 @@ The load is given from outside and does not react: what a switch leaves unserved
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 from specctl.control.mode import Mode
 from specctl.control.replay.load import Series
 from specctl.control.replay.service import Service
+
+# Fewer steps than this are added up one by one: counting them by level first would take longer.
+FEW_STEPS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +84,10 @@ def _levels(series: Series, begin: float, end: float) -> Iterator[tuple[float, f
     if begin > first * step_s:
         yield levels[first], (first + 1) * step_s - begin
         first += 1
-    for level, count in Counter(levels[first:last]).items():
-        yield level, count * step_s
+    if last - first < FEW_STEPS:
+        yield from zip(levels[first:last], itertools.repeat(step_s))
+    else:
+        yield from ((level, count * step_s) for level, count in Counter(levels[first:last]).items())
     if end > last * step_s and last < len(levels):
         yield levels[last], end - last * step_s
 

@@ -53,12 +53,14 @@ def by_scale(trace: Trace, ratio: float, lengths: Lengths, seed: int) -> Request
     """Return a trace with `ratio` times the load; raises ValueError for a ratio that leaves nothing, or too much."""
     if not 0 < ratio < float("inf"):
         raise ValueError("a load is scaled by a number above zero")
+    if ratio == 1 and not isinstance(trace, Windows):
+        return trace
     match trace:
         case Series():
             return Series(step_s=trace.step_s, levels=[round(level * ratio) for level in trace.levels])
         case Requests():
             _bounded(len(trace) * ratio)
-            return trace if ratio == 1 else scaled(trace, ratio)
+            return scaled(trace, ratio)
         case Windows():
             _bounded(trace.expected * ratio)
             return arrivals.requests(trace.scaled(ratio), lengths, seed)

@@ -26,22 +26,31 @@ class _Rows(dict[float, tuple[float, ...]]):
         return row
 
 
+class _Best(dict[float, int | None]):
+    """The place of the best mode by level, likewise."""
+
+    def __init__(self, rows: _Rows) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def __missing__(self, level: float) -> int | None:
+        row = self._rows[level]
+        self[level] = row.index(max(row)) if max(row) > 0 else None
+        return self[level]
+
+
 class Worth:
-    """For each level of concurrency, the worth per second of each of `modes`, in their order."""
+    """For each level of concurrency, `rows` has the worth per second of each of `modes`, in their order.
+
+    `best` has the place of the best one, of equals the first; None where nothing is worth anything.
+    """
 
     def __init__(self, service: Service, objective: Objective) -> None:
         self.modes: tuple[Mode, ...] = tuple(service.rates)
         self.rows = _Rows(service, objective)
         self._places = {mode: place for place, mode in enumerate(self.modes)}
-        self._best: dict[float, int | None] = {}
+        self.best = _Best(self.rows)
 
     def of(self, mode: Mode, level: float) -> float:
         """Return the worth per second of a mode at a level."""
         return self.rows[level][self._places[mode]]
-
-    def best(self, level: float) -> int | None:
-        """Return the place of the best mode, of equals the first; None where nothing is worth anything."""
-        if level not in self._best:
-            row = self.rows[level]
-            self._best[level] = row.index(max(row)) if max(row) > 0 else None
-        return self._best[level]

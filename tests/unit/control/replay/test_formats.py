@@ -149,3 +149,18 @@ def test_no_text_does_more_than_be_refused(text: str) -> None:
         line = error.line
     assert line >= 1
     assert span_s >= 0
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=50), st.integers(0, 10**9))
+def test_a_table_by_the_second_is_read_like_any_other(levels: list[int], first: int) -> None:
+    """The quick way for series without gaps gives what the way for any series gives."""
+    rows = [f"{first + second},{level}" for second, level in enumerate(levels)]
+    quick = formats.parse("\n".join([LEVELS, *rows]))
+    assert quick == formats.parse("\n".join([LEVELS, "", *rows])) == Series(step_s=1.0, levels=levels)
+
+
+@pytest.mark.parametrize("rows", [["0,1,1", "2"], ["0,1", "1"], ["0", "1,1,2"]])
+def test_a_table_whose_rows_do_not_fit_is_not_taken_for_one_that_does(rows: list[str]) -> None:
+    """As many cells as two columns would have, in rows of other widths: the row is told."""
+    with pytest.raises(MisreadError, match="columns where the header has 2"):
+        formats.parse("\n".join([LEVELS, *rows]))

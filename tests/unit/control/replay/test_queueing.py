@@ -70,7 +70,7 @@ def test_a_restart_lets_the_running_end_and_the_others_wait() -> None:
     load = requests((0.0, 0, 20), (1.5, 0, 10))
     server = run(flat(10.0), load, moves=[(1.0, NONE, Outage(seconds=3.0, drains=True))])
     assert server.finished_s == pytest.approx([2.0, 6.0])
-    assert (server.lost_s, server.switches) == (pytest.approx(4.0), 1)
+    assert (server.lost_s, server.switches) == pytest.approx((4.0, 1))
     assert server.log == [(0.0, NONE), (1.0, None), (5.0, NONE)]
 
 
@@ -78,7 +78,8 @@ def test_a_live_switch_keeps_who_runs() -> None:
     """Decoding stops for the tenth of a second that it takes, no longer, and then goes on in the new mode."""
     server = run(SERVICE, requests((0.0, 0, 140)), moves=[(1.0, TREE, LIVE)], mode=NONE)
     assert server.finished_s == pytest.approx([2.1])
-    assert (server.mode, server.lost_s) == (TREE, pytest.approx(0.1))
+    assert server.mode == TREE
+    assert server.lost_s == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("drains", [True, False])
@@ -89,7 +90,8 @@ def test_a_switch_that_takes_no_time_takes_none(drains: bool, busy: bool) -> Non
     server = run(SERVICE, load, moves=[(1.0, TREE, Outage(seconds=0.0, drains=drains))], mode=NONE)
     finished = 3.5 if busy and drains else 2.0 if busy else 6.4
     assert server.finished_s == pytest.approx([finished])
-    assert (server.mode, server.lost_s) == (TREE, pytest.approx(2.5 if busy and drains else 0.0))
+    assert server.mode == TREE
+    assert server.lost_s == pytest.approx(2.5 if busy and drains else 0.0)
 
 
 def test_one_switch_at_a_time() -> None:
