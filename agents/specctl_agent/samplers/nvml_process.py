@@ -31,10 +31,10 @@ class NvmlProcess(Protocol):
     """A process that answers requests. None of these waits beyond a moment, but `receive`, within its limit."""
 
     def ask(self, asked: int) -> None:
-        """Send one request; raises EOFError where the process is gone."""
+        """Send one request; one that is gone is told by `receive`, after its last words."""
 
     def receive(self, limit_s: float) -> wire.Message | None:
-        """Return its next message, None where none came in time; raises EOFError where the process is gone."""
+        """Return its next message, None where none came in time; raises EOFError where it is gone and has said all."""
 
     def mark(self) -> tuple[int | None, str]:
         """Return which GPU (None: none) it is asking, and by what call."""
@@ -80,17 +80,15 @@ class ChildProcess:
         return self._process.pid
 
     def ask(self, asked: int) -> None:
-        """Send one request; raises EOFError where the process is gone."""
-        try:
+        """Send one request; one that is gone is told by `receive`, after its last words."""
+        with contextlib.suppress(OSError):
             self._wires.send(bytes((asked,)))
-        except OSError as error:
-            raise EOFError(str(error)) from error
 
     def receive(self, limit_s: float) -> wire.Message | None:
-        """Return its next message, None where none came in time; raises EOFError where the process is gone."""
+        """Return its next message, None where none came in time; raises EOFError where it is gone and has said all."""
         self._wires.settimeout(max(limit_s, 1e-6))  # 0 would mean: do not wait, by another exception
         try:
-            size = self._wires.recv_into(self._buffer)
+            size = self._packet()
         except TimeoutError:
             return None
         except OSError as error:
@@ -99,6 +97,14 @@ class ChildProcess:
             raise EOFError("the NVML process ended")
         message: wire.Message = marshal.loads(memoryview(self._buffer)[:size])  # noqa: S302 - from our own process
         return message
+
+    def _packet(self) -> int:
+        """Return the size of the next packet, 0 at the end; raises OSError."""
+        try:
+            return self._wires.recv_into(self._buffer)
+        except ConnectionResetError:
+            # It ended with a request unread. That is said once, before what it had sent until then.
+            return self._wires.recv_into(self._buffer)
 
     def mark(self) -> tuple[int | None, str]:
         """Return which GPU (None: none) it is asking, and by what call."""

@@ -78,15 +78,29 @@ def test_its_present_call_can_be_read(nvml: Scenario, child: ChildProcess) -> No
 
 
 def test_its_end_is_told(child: ChildProcess) -> None:
-    """Asking or hearing a process that is gone raises EOFError, and its status is known."""
+    """Hearing a process that is gone raises EOFError, asking it is no error, and its status is known."""
     assert child.receive(PATIENCE_S) is not None
     os.kill(child.pid, signal.SIGTERM)
     with pytest.raises(EOFError):
         child.receive(PATIENCE_S)
+    child.ask(wire.FAST)
     child.kill()
     assert child.ended() == -signal.SIGTERM
+
+
+def test_its_last_words_are_heard(nvml: Scenario, child: ChildProcess) -> None:
+    """What a process said before it ended arrives, also when it was asked once more since."""
+    assert child.receive(PATIENCE_S) is not None
+    nvml.write("fault * * DRIVER_NOT_LOADED")
+    child.ask(wire.FAST)
+    child.ask(wire.FAST)  # stays unread
+    psutil.Process(child.pid).wait(PATIENCE_S)
+    child.ask(wire.FAST)
+    said = child.receive(PATIENCE_S)
+    assert said is not None
+    assert said[:2] == (wire.TROUBLE, "DRIVER_NOT_LOADED")
     with pytest.raises(EOFError):
-        child.ask(wire.FAST)
+        child.receive(PATIENCE_S)
 
 
 def test_it_imports_little(child: ChildProcess) -> None:
