@@ -52,6 +52,7 @@ class Restart:
     patient: bool = True
     poll_s: float = POLL_S
     quiet_s: float = QUIET_S
+    patience_s: float = requests.FRESH_S
     _result: Result | None = None
 
     @property
@@ -154,7 +155,7 @@ class Restart:
                 return self._ended(found, taken, errand, time.monotonic() - began)
             if found is not None and not working:
                 return Broken(reason="the performer ended without an answer; the guard takes its act back")
-            late = time.monotonic() > began + requests.FRESH_S
+            late = time.monotonic() > began + self.patience_s
             if late and requests.withdraw(self.spot.requests, errand.id):
                 reason = "the performer did not take the request: systemctl status specctl-actuate.path"
                 return self._again_open(taken, errand, Refused(reason=reason))

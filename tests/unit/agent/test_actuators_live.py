@@ -224,7 +224,7 @@ def stock() -> Iterator[int]:
     """The port of an engine that takes nothing live."""
     Stock.told.clear()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Stock)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield server.server_address[1]
     server.shutdown()
