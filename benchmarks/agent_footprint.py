@@ -6,6 +6,7 @@ fast (faster.c), which tells the memory after an hour. The agent is the whole on
 with an engine that answers from recordings.
 
 Usage: python benchmarks/agent_footprint.py [--seconds 60] [--ticks 3600] [--speed 30]. Exit 1 when the budget is missed.
+With `--soak` the agent alone turns `--ticks` times, and exit 1 says that its memory grew.
 """
 
 from __future__ import annotations
@@ -34,11 +35,16 @@ from tests.nvml import standin  # noqa: E402
 HERE = Path(__file__).resolve().parent
 CPU_BUDGET_RATIO = 0.005
 MEMORY_BUDGET_BYTES = 50_000_000
+# After the first tenth of a soak: what an hour-of-week profile may still fill.
+GROWTH_BUDGET_BYTES = 2_000_000
 SCRAPE_S = 15.0
 SETTLE_S = 6.0
+RIVAL = "nvitop-exporter"
+AGENT = "specctl-agent"
+NAMES = (RIVAL, AGENT)
 # What a tick of a real H200 waits for: each direction of PCIe is measured for 20 ms.
 DELAYS = ("delay * nvmlDeviceGetPcieThroughput 20",)
-AGENT = """
+AGENT_PROGRAMME = """
 import signal, sys, threading
 from pathlib import Path
 from specctl_agent import daemon
@@ -83,14 +89,15 @@ class Program:
         """Return what it costs; raises RuntimeError where it has ended."""
         if self._process.poll() is not None:
             raise RuntimeError(f"{self.name} ended: {self._log.read_text()[-2000:]}")
-        each = [self._tree, *self._tree.children(recursive=True)]
-        memory = [process.memory_full_info() for process in each]
-        ended = self._tree.cpu_times()
+        found = [held for process in self._tree.children(recursive=True) if (held := _held(process)) is not None]
+        memory = self._tree.memory_full_info()
+        found.append((_cpu_s(self._tree.pid), memory.rss, memory.pss))
+        ended = self._tree.cpu_times()  # systemctl and its like come and go
         return Cost(
-            cpu_s=sum(_cpu_s(process.pid) for process in each) + ended.children_user + ended.children_system,
-            rss_bytes=sum(one.rss for one in memory),
-            pss_bytes=sum(one.pss for one in memory),
-            processes=len(each),
+            cpu_s=sum(cpu_s for cpu_s, _, _ in found) + ended.children_user + ended.children_system,
+            rss_bytes=sum(rss for _, rss, _ in found),
+            pss_bytes=sum(pss for _, _, pss in found),
+            processes=len(found),
         )
 
     def scrape(self) -> str:
@@ -116,6 +123,15 @@ class Program:
         """End it."""
         self._process.terminate()
         self._process.wait(30)
+
+
+def _held(process: psutil.Process) -> tuple[float, int, int] | None:
+    """Return a process's processor time and its RSS and PSS, None where it has just ended."""
+    try:
+        memory = process.memory_full_info()
+        return _cpu_s(process.pid), memory.rss, memory.pss
+    except (psutil.NoSuchProcess, OSError):
+        return None
 
 
 def _cpu_s(pid: int) -> float:
@@ -161,8 +177,8 @@ def engine(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def both(folder: Path, speed: int) -> Iterator[tuple[Program, Program]]:
-    """Run nvitop-exporter and the agent on the stand-in, at that speed."""
+def running(folder: Path, speed: int, names: Sequence[str] = NAMES) -> Iterator[list[Program]]:
+    """Run these programs on the stand-in, at that speed."""
     folder.mkdir()
     told = standin.Scenario(folder)
     with ExitStack() as stack:
@@ -170,19 +186,21 @@ def both(folder: Path, speed: int) -> Iterator[tuple[Program, Program]]:
         told.write(*DELAYS, *(f"process {gpu} {pid} {112 << 30}" for gpu, pid in enumerate(sleepers)))
         environment = {**bytecode(), **told.environment, **_faster(speed), "PYTHONPATH": str(ROOT / "agents")}
         del environment["SPECCTL_NVML_CALLS"]
-        ports = _free_port(), _free_port()
         stack.enter_context(engine(folder))
-        exporter = str(Path(sys.executable).parent / "nvitop-exporter")
-        rival = Program(
-            "nvitop-exporter", [exporter, "--port", str(ports[0])], environment, ports[0], folder / "rival.log"
-        )
-        stack.callback(rival.end)
-        argv = [sys.executable, "-c", AGENT, str(folder), str(ports[1])]
-        agent = Program("specctl-agent", argv, environment, ports[1], folder / "agent.log")
-        stack.callback(agent.end)
-        for program in (rival, agent):
+        programs = []
+        for name in names:
+            port = _free_port()
+            program = Program(name, _argv(name, folder, port), environment, port, folder / f"{name}.log")
+            stack.callback(program.end)
             program.ready()
-        yield rival, agent
+            programs.append(program)
+        yield programs
+
+
+def _argv(name: str, folder: Path, port: int) -> list[str]:
+    if name == RIVAL:
+        return [str(Path(sys.executable).parent / RIVAL), "--port", str(port)]
+    return [sys.executable, "-c", AGENT_PROGRAMME, str(folder), str(port)]
 
 
 @contextmanager
@@ -229,8 +247,8 @@ def healthy(page: str) -> None:
 
 def measure(folder: Path, speed: int, ticks: int) -> tuple[dict[str, Cost], dict[str, Cost], int]:
     """Let both turn that often; returns their costs after the first turns and at the end, and the agent's turns in between."""
-    with both(folder, speed) as programs:
-        agent = programs[1]
+    with running(folder, speed) as programs:
+        agent = programs[-1]
         time.sleep(SETTLE_S if speed == 1 else SETTLE_S / 2)
         before = {program.name: program.cost() for program in programs}
         first, end_s = ticks_of(agent.scrape()), time.monotonic() + ticks / speed
@@ -254,36 +272,61 @@ def report(title: str, before: dict[str, Cost], after: dict[str, Cost], ticks: i
             f"{name:<18} {cost.rss_bytes / 1e6:>6.1f} MB {cost.pss_bytes / 1e6:>6.1f} MB {cost.processes:>10}"
             f" {used[name] * 1e3:>8.3f} ms {used[name]:>17.2%}"
         )
-    rival, agent = after
-    print(f"{'ratio':<18} {after[agent].rss_bytes / after[rival].rss_bytes:>9.2f}", end=" ")
-    print(f"{after[agent].pss_bytes / after[rival].pss_bytes:>9.2f} {'':>10} {used[agent] / used[rival]:>11.2f}")
-    return used[agent]
+    rival, agent = after[RIVAL], after[AGENT]
+    print(f"{'ratio':<18} {agent.rss_bytes / rival.rss_bytes:>9.2f} {agent.pss_bytes / rival.pss_bytes:>9.2f}", end=" ")
+    print(f"{'':>10} {used[AGENT] / used[RIVAL]:>11.2f}")
+    return used[AGENT]
 
 
-def main() -> int:
-    """Run both parts; exit 1 when the budget is missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--ticks", type=int, default=3600)
-    parser.add_argument("--speed", type=int, default=30)
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        measure(folder / "caches", 1, 1)
-        before, after, ticks = measure(folder / "real", 1, asked.seconds)
-        cpu_s = report(f"at 1 Hz, {asked.seconds} s on the real clock ({ticks} ticks)", before, after, ticks)
-        before, after, ticks = measure(folder / "fast", asked.speed, asked.ticks)
-        report(f"an hour's worth of ticks on a clock {asked.speed} times as fast ({ticks} ticks)", before, after, ticks)
-    memory = after["specctl-agent"].rss_bytes
-    grown = memory - before["specctl-agent"].rss_bytes
+def compare(folder: Path, seconds: int, ticks: int, speed: int) -> bool:
+    """Run both parts and print them; returns whether the budget is met."""
+    measure(folder / "caches", 1, 1)
+    before, after, turns = measure(folder / "real", 1, seconds)
+    cpu_s = report(f"at 1 Hz, {seconds} s on the real clock ({turns} ticks)", before, after, turns)
+    before, after, turns = measure(folder / "fast", speed, ticks)
+    report(f"{turns} ticks on a clock {speed} times as fast", before, after, turns)
+    memory, grown = after[AGENT].rss_bytes, after[AGENT].rss_bytes - before[AGENT].rss_bytes
     met = cpu_s <= CPU_BUDGET_RATIO and memory <= MEMORY_BUDGET_BYTES
     print(
-        f"\nbudget: {cpu_s:.2%} of a core (at most {CPU_BUDGET_RATIO:.1%}), {memory / 1e6:.1f} MB after {ticks} ticks",
+        f"\nbudget: {cpu_s:.2%} of a core (at most {CPU_BUDGET_RATIO:.1%}), {memory / 1e6:.1f} MB after {turns} ticks",
         end=" ",
     )
     print(
         f"(at most {MEMORY_BUDGET_BYTES / 1e6:.0f} MB, {grown / 1e6:+.1f} MB since the first): {'met' if met else 'MISSED'}"
     )
+    return met
+
+
+def soak(folder: Path, ticks: int, speed: int) -> bool:
+    """Let the agent alone turn that often, printing its memory each tenth; returns whether it kept its size."""
+    with running(folder, speed, (AGENT,)) as (agent,):
+        held: list[int] = []
+        for tenth in range(1, 11):
+            while ticks_of(page := agent.scrape()) < ticks * tenth // 10:
+                time.sleep(min(1.0, ticks / speed / 100))
+            healthy(page)
+            held.append(agent.cost().rss_bytes)
+            print(f"{ticks_of(page):>7} ticks {held[-1] / 1e6:>6.1f} MB", flush=True)
+    grown = held[-1] - held[0]
+    kept = grown <= GROWTH_BUDGET_BYTES
+    print(f"growth after the first tenth: {grown / 1e6:+.1f} MB (at most {GROWTH_BUDGET_BYTES / 1e6:.0f} MB)", end=": ")
+    print("kept" if kept else "GROWN")
+    return kept
+
+
+def main() -> int:
+    """Compare, or soak; exit 1 when a bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--ticks", type=int, default=3600)
+    parser.add_argument("--speed", type=int, default=30)
+    parser.add_argument("--soak", action="store_true")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        if asked.soak:
+            met = soak(Path(made) / "soak", asked.ticks, asked.speed)
+        else:
+            met = compare(Path(made), asked.seconds, asked.ticks, asked.speed)
     return 0 if met else 1
 
 

@@ -1,4 +1,4 @@
-"""The samplers' memory over many looks."""
+"""The samplers' memory over many looks, and the whole agent's over many ticks."""
 
 from __future__ import annotations
 
@@ -32,3 +32,16 @@ def test_memory_does_not_grow(nvml: Scenario, tmp_path: Path) -> None:
     assert told[-1][3] == told[0][3], "a process was replaced: its memory says nothing of growth"
     for column in (1, 2):
         assert told[-1][column] <= told[0][column] + SLACK_BYTES, run.stdout
+
+
+@pytest.mark.soak
+def test_the_agent_does_not_grow(nvml: Scenario) -> None:
+    """Over 100,000 ticks of the whole agent, beside eight GPUs and an engine, its processes together keep their size."""
+    benchmark = Path(__file__).parents[4] / "benchmarks" / "agent_footprint.py"
+    run = subprocess.run(
+        [sys.executable, str(benchmark), "--soak", "--ticks", str(LOOKS), "--speed", "150"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
