@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from specctl_agent import config as configs
-from specctl_agent import metrics
+from specctl_agent import metrics, model
 from specctl_agent.clock import Clock, HostClock
 from specctl_agent.config import Config
 from specctl_agent.control import ControlSocket
@@ -15,6 +15,9 @@ from specctl_agent.decisions import DecisionJournal
 from specctl_agent.desk import Desk
 from specctl_agent.doors import Doors
 from specctl_agent.exporter import MetricsPage
+from specctl_agent.hands import open_hands
+from specctl_agent.intent import NAME as INTENTS
+from specctl_agent.intent import Intents
 from specctl_agent.keeping import Keeping
 from specctl_agent.log import INFO, Log
 from specctl_agent.loop import HostEyes, Loop
@@ -26,7 +29,7 @@ from specctl_agent.samplers.host import HostSampler
 from specctl_agent.samplers.nvml import NvmlSampler
 from specctl_agent.samplers.runner import Slot
 from specctl_agent.storing import only_one
-from specctl_agent.ward import Ward
+from specctl_agent.ward import Means, Ward
 
 
 def run(path: Path | None, version: str, stopping: threading.Event, log: Log) -> None:
@@ -36,7 +39,7 @@ def run(path: Path | None, version: str, stopping: threading.Event, log: Log) ->
     notify = Notify()
     try:
         log(INFO, "started", version=version, servers=str(config.servers), metrics=f"{config.address}:{config.port}")
-        loop, doors = assemble(config, HostClock(), version, log)
+        loop, doors = assemble(config, HostClock(), version, log, stopping)
         doors.open()
         try:
             loop.run(stopping, notify)
@@ -48,12 +51,23 @@ def run(path: Path | None, version: str, stopping: threading.Event, log: Log) ->
         os.close(lock)
 
 
-def assemble(config: Config, clock: Clock, version: str, log: Log) -> tuple[Loop, Doors]:
+def assemble(config: Config, clock: Clock, version: str, log: Log, stopping: threading.Event) -> tuple[Loop, Doors]:
     """Make the loop and the sockets that speak for it; nothing runs yet."""
     keeping = Keeping(folder=config.state, log=log)
     orders = Orders(file=keeping.file(ORDERS, ORDERS_FORMAT), clock=clock)
     orders.load()
     journal = DecisionJournal(config.state, keeping.complaints)
+    intents = Intents(config.state / INTENTS, boot=clock.now().boot, wall=lambda: clock.now().wall_s)
+    means = Means(
+        keeping=keeping,
+        orders=orders,
+        journal=journal,
+        log=log,
+        open_hands=lambda place: open_hands(
+            place, state=config.state, intents=intents, boot=clock.now().boot, stopping=stopping
+        ),
+        rates=model.rates,
+    )
     loop = Loop(
         config=config,
         clock=clock,
@@ -65,7 +79,7 @@ def assemble(config: Config, clock: Clock, version: str, log: Log) -> tuple[Loop
             nvml=Slot(NvmlSampler),
             make_host=lambda units: Slot(lambda: HostSampler(state_dir=config.state, units=units)),
         ),
-        make_ward=lambda place: Ward.of(place, keeping, orders, log),
+        make_ward=lambda place: Ward.of(place, means),
         version=version,
     )
     desk = Desk(lambda: loop.picture, orders, journal, log)

@@ -18,6 +18,7 @@ from specctl_agent.clock import Clock
 from specctl_agent.config import Config
 from specctl_agent.decisions import DecisionJournal
 from specctl_agent.doors import Doors
+from specctl_agent.gpu_watch import GpuWatch
 from specctl_agent.keeping import Keeping
 from specctl_agent.log import INFO, WARNING, Log
 from specctl_agent.notify import Notify
@@ -86,6 +87,7 @@ class Loop:
     picture: Picture = field(init=False)
     wards: dict[str, Ward] = field(default_factory=dict)
     _places: Places = field(init=False)
+    _gpus: GpuWatch = field(default_factory=GpuWatch)
     _due_s: dict[str, float] = field(default_factory=dict)
     _ticks: int = 0
     _late: int = 0
@@ -121,9 +123,9 @@ class Loop:
         for slot in self.host_eyes.each():
             if slot.tend(now.mono_s):
                 self.log(WARNING, "collector-hangs", collector=slot.name)
-        nvml = self.host_eyes.nvml.read(now.mono_s).value
-        for ward in self.wards.values():
-            ward.turn(now, nvml)
+        self._gpus.observe(self.host_eyes.nvml.read(now.mono_s).value, now.mono_s)
+        for name, ward in self.wards.items():
+            ward.turn(now, self._gpus, self._invocation(name, now))
         if self._due("save", now, SAVE_EACH_S):
             self.save()
         self._ticks += 1
@@ -180,12 +182,20 @@ class Loop:
                 self.log(INFO, "server-found", server=name, release=place.release, algo=place.algo)
         self.host_eyes.watch(tuple(unit.unit_name(name) for name in sorted(found)))
 
+    def _invocation(self, server: str, now: Now) -> str | None:
+        """Return which start of a server's unit runs; None where nobody knows."""
+        host = self.host_eyes.host.read(now.mono_s).value
+        found = [
+            each.invocation for each in (host.units if host is not None else ()) if each.unit == unit.unit_name(server)
+        ]
+        return found[0] if found else None
+
     def _pictured(self, now: Now) -> Picture:
         eyes, at_s = self.host_eyes, now.mono_s
         nvml, host = eyes.nvml.read(at_s), eyes.host.read(at_s)
         slots = [
             *eyes.each(),
-            *(slot for ward in self.wards.values() for slot in ward.watch.eyes.each()),
+            *(slot for ward in self.wards.values() for slot in ward.slots()),
         ]
         return Picture(
             at_s=at_s,

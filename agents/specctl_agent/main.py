@@ -1,4 +1,4 @@
-"""The agent's program: `run` is the daemon, `ctl` speaks with it, `actuate` performs what it asks, `check` tries that all of it can be imported."""
+"""The agent's program: `run` the daemon, `ctl` to speak with it, `actuate` to perform what it asks, `check` to try all imports."""
 
 from __future__ import annotations
 

@@ -1,44 +1,87 @@
-"""One server in the agent's care: its samplers, what is known of it, what is decided, and what is kept of that."""
+"""One server in the agent's care: its samplers, what is known of it, what is decided, what is done, and what is kept of that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from specctl.control.policy_types import Now
-from specctl.control.sample.gpu import NvmlSample
+from specctl.control.mode import Mode
+from specctl.control.mode import parse as parse_mode
+from specctl.control.policy_types import Act, Hold, Now
+from specctl.control.rates import Rates
 from specctl.fleet.types import AgentMode
 from specctl.rollout import reading
+from specctl.rollout.agent_moves import WHO
+from specctl_agent.acting import REFUSED, Acting
+from specctl_agent.actuators import Cost
+from specctl_agent.decisions import DecisionJournal
+from specctl_agent.errands import Done, Errands
 from specctl_agent.eyes import endpoint, open_eyes
+from specctl_agent.gpu_watch import GpuWatch
 from specctl_agent.keeping import Keeping
-from specctl_agent.log import WARNING, Log
+from specctl_agent.log import ERROR, INFO, WARNING, Log
+from specctl_agent.mind import Beside, Mind, means_of, text_of
 from specctl_agent.orders import Orders, Standing
-from specctl_agent.pictures import ServerPicture
+from specctl_agent.pictures import ServerPicture, SwitchCount
 from specctl_agent.places import Place
+from specctl_agent.samplers.runner import Slot
 from specctl_agent.watch import Watch
+from specctl_agent.ways import Ways, WaysSampler
+
+MEND_EACH_S = 60.0
+# The profile changes slowly, and a model made anew costs milliseconds.
+RATES_EACH_S = 10.0
+STOP_S = 8.0
+RANKS = (AgentMode.OBSERVE, AgentMode.ADVISE, AgentMode.ACT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What a ward needs of the agent around it."""
+
+    keeping: Keeping
+    orders: Orders
+    journal: DecisionJournal
+    log: Log
+    open_hands: Callable[[Place], Acting]
+    rates: Callable[[Place, Watch, Now], Rates | None]
 
 
 @dataclass(slots=True)
 class Ward:
     """A server; all but `picture` is for the loop alone."""
 
+    means: Means
     watch: Watch
-    keeping: Keeping
-    orders: Orders
-    log: Log
+    mind: Mind
+    errands: Errands
+    ways: Slot[Ways]
     changes: int = 0
+    lost_s: float = 0.0
+    switches: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
+    _moved: Mode | None = None
+    _moved_at: str | None = None
+    _invocation: str | None = None
+    _sent: Act | None = None
     _standing: Standing = field(default_factory=Standing)
+    _mend_s: float = 0.0
+    _rates: Rates | None = None
+    _rates_s: float = 0.0
 
     @classmethod
-    def of(cls, place: Place, keeping: Keeping, orders: Orders, log: Log) -> Ward:
+    def of(cls, place: Place, means: Means) -> Ward:
         """Begin to care for a server, with what was known of it before."""
-        loaded = keeping.profile(place.name).load()
+        loaded = means.keeping.profile(place.name).load()
         if loaded.said is not None:
-            log(WARNING, "profile", server=place.name, reason=loaded.said)
+            means.log(WARNING, "profile", server=place.name, reason=loaded.said)
         watch = Watch(place=place, eyes=open_eyes(place), profile=loaded.profile)
-        watch.mode_s.update(_seconds(keeping.state(place.name).load().get("mode_s")))
+        acting = means.open_hands(place)
+        ways = Slot(lambda: WaysSampler(watch.place, acting, lambda: watch.mode))
+        ward = cls(means=means, watch=watch, mind=Mind(place.note.server.agent), errands=Errands(acting), ways=ways)
+        ward._take_up(means.keeping.state(place.name).load())
         watch.eyes.start()
-        return cls(watch=watch, keeping=keeping, orders=orders, log=log)
+        ways.start()
+        return ward
 
     @property
     def name(self) -> str:
@@ -47,63 +90,216 @@ class Ward:
 
     @property
     def conduct(self) -> AgentMode:
-        """Return what the agent may do here: what somebody ordered, else what the inventory says."""
-        return self._standing.conduct or self.watch.place.note.server.agent.mode
+        """Return what the agent may do here: the inventory's mode is the most, and somebody may have ordered less."""
+        said = self.watch.place.note.server.agent.mode
+        return min(self._standing.conduct or said, said, key=RANKS.index)
+
+    @property
+    def expected(self) -> Mode | None:
+        """Return what was put there last: by a deploy, or by the agent since; None while it is being changed."""
+        if self.errands.busy is not None and self._sent is not None:
+            return None
+        if self._moved is not None and self._moved_at == self._start:
+            return self._moved
+        return self.watch.place.deployed
+
+    @property
+    def _start(self) -> str:
+        """Return what names the present start of what is deployed now: a live change ends with it."""
+        place = self.watch.place
+        return f"{place.release}/{place.algo}/{self._invocation}"
 
     def move(self, place: Place) -> None:
         """Take up what a deploy changed; samplers begin anew where the engine answers elsewhere, or by another profile."""
-        before, self.watch.place = self.watch.place, place
-        if before is place:
+        before = self.watch.place
+        if before is place or self.errands.busy is not None:
             return
+        self.watch.place = place
+        self.mind.settings = place.note.server.agent
+        acting = self.means.open_hands(place)
+        self.errands.acting = acting
+        self.ways.stop()
+        self.ways = Slot(lambda: WaysSampler(self.watch.place, acting, lambda: self.watch.mode))
+        self.ways.start()
         if endpoint(before) != endpoint(place) or before.note.server.profile != place.note.server.profile:
             self.watch.eyes.stop()
             self.watch.eyes = open_eyes(place)
             self.watch.eyes.start()
 
-    def turn(self, now: Now, nvml: NvmlSample | None) -> None:
-        """Take one turn."""
-        del nvml
-        self._standing = self.orders.of(self.name)
-        for slot in self.watch.eyes.each():
+    def turn(self, now: Now, gpus: GpuWatch, invocation: str | None) -> None:
+        """Take one turn: look, take in what errands brought, decide, and act on it."""
+        self._invocation = invocation or self._invocation
+        self._standing = self.means.orders.of(self.name)
+        self._tend(now)
+        self.watch.observe(now, self.expected)
+        for done in self.errands.collect():
+            self._ended(done, now)
+        if self.errands.busy is not None:
+            return
+        if now.mono_s >= self._mend_s:
+            self._mend_s = now.mono_s + MEND_EACH_S
+            if self.errands.mend(self.watch.mode):
+                return
+        self._decide(now, gpus)
+
+    def _tend(self, now: Now) -> None:
+        for slot in self.slots():
             if slot.tend(now.mono_s):
-                self.log(WARNING, "collector-hangs", collector=slot.name)
-        self.watch.observe(now, self.watch.place.deployed)
+                self.means.log(WARNING, "collector-hangs", collector=slot.name)
+
+    def slots(self) -> tuple[Slot[object], ...]:
+        """Return the server's samplers."""
+        return (*self.watch.eyes.each(), self.ways)
+
+    def _decide(self, now: Now, gpus: GpuWatch) -> None:
+        if now.mono_s >= self._rates_s:
+            self._rates_s = now.mono_s + RATES_EACH_S
+            self._rates = self.means.rates(self.watch.place, self.watch, now)
+        holder = self.errands.acting.holder()
+        beside = Beside(
+            ways=self.ways.read(now.mono_s).value,
+            rates=self._rates,
+            gpu_troubles=gpus.troubles(self.watch.place.note.server.gpus),
+            lease_holder=None if holder == WHO else holder,
+        )
+        if self.mind.think(self.watch, beside, self._standing, now):
+            self._tell()
+        decision = self.mind.decision
+        if decision is not None and not isinstance(decision, Hold) and self.conduct is AgentMode.ACT:
+            self._send(decision)
+
+    def _tell(self) -> None:
+        """Write a new decision into its journal and, unless only observed, one line into the log."""
+        self.changes += 1
+        entry = self.mind.entry(self.name, self.conduct)
+        self.means.journal.append(entry)
+        acts = not isinstance(self.mind.decision, Hold)
+        self.means.log(
+            INFO,
+            "decision",
+            server=self.name,
+            decision=entry["decision"],
+            conduct=self.conduct.value,
+            rule=entry["rule"],
+            reason=entry["reason"],
+            would=True if acts and self.conduct is not AgentMode.ACT else None,
+        )
+
+    def _send(self, act: Act) -> None:
+        old = self.watch.mode
+        if old is None:
+            return
+        self._sent = act
+        cost = Cost(means_of(act).value)
+        self.means.log(INFO, "switch", server=self.name, old=old, new=act.mode, means=cost.value, reason=act.why.reason)
+        self.errands.send(cost, old, act.mode, act.why.reason, conduct=self.conduct, held=self._standing.held)
+
+    def _ended(self, done: Done, now: Now) -> None:
+        """Take in how an errand ended."""
+        report, act = done.report, self._sent
+        self._sent = None
+        level = INFO if report.done else WARNING if report.result == REFUSED else ERROR
+        self.means.log(
+            level,
+            "switched",
+            server=self.name,
+            result=report.result,
+            mode=report.mode,
+            took_s=report.took_s,
+            reason=report.reason,
+        )
+        if done.old is not None and done.new is not None and done.cost is not None:
+            key = (str(done.old), str(done.new), done.cost.value, report.result)
+            self.switches[key] = self.switches.get(key, 0) + 1
+            self.lost_s += report.took_s
+        if report.mode is not None and (done.cost is Cost.LIVE or done.cost is None):
+            self._moved, self._moved_at = report.mode, self._start
+        if act is not None and done.old is not None:
+            if report.done:
+                self.mind.arrived(done.old, act, now, report.took_s)
+            elif report.result == REFUSED:
+                self.mind.refused(act, report.reason, now)
+            else:
+                self.mind.failed(act, report.reason, now)
+        self.save()
 
     def picture(self, now: Now) -> ServerPicture:
         """Return what is to be shown of the server."""
-        watch, pin = self.watch, self._standing.pin
+        watch, pin, frozen = self.watch, self._standing.pin, self.mind.state.frozen
+        ways = self.ways.read(now.mono_s).value
         return ServerPicture(
             server=self.name,
             conduct=self.conduct,
-            modes=watch.place.startable,
+            modes=ways.modes if ways is not None else watch.place.startable,
             mode=watch.mode,
             sample=watch.sample,
             sample_age_s=watch.look_age_s,
+            figures=watch.figures,
             info=watch.info,
+            decided=self.mind.decided,
+            acting=self.errands.busy,
             held=self._standing.held,
             pinned=None if pin is None else f"{pin.mode} ({pin.reason}, {pin.who})",
             pin_left_s=None if pin is None else pin.until.left_s(now),
+            frozen=None if frozen is None else frozen.reason,
             findings=watch.findings,
+            gain_ratio=self.mind.gain_ratio,
             mode_s=dict(watch.mode_s),
+            switches=tuple(
+                SwitchCount(old=old, new=new, means=means, result=result, count=count)
+                for (old, new, means, result), count in sorted(self.switches.items())
+            ),
+            lost_s=self.lost_s,
             history=tuple(watch.history),
         )
 
     def status(self) -> str:
         """Return a few words for `systemctl status`."""
-        return f"{self.name} {self.watch.mode or 'unknown'} ({self.conduct.value})"
+        decision = text_of(self.mind.decision) if self.mind.decision is not None else "nothing decided"
+        return f"{self.name} {self.watch.mode or 'unknown'}, {decision} ({self.conduct.value})"
 
     def save(self) -> None:
         """Put on the disk what must survive a restart."""
-        said = self.keeping.profile(self.name).save(self.watch.profile)
+        complaints, subject = self.means.keeping.complaints, f"profile of {self.name}"
+        said = self.means.keeping.profile(self.name).save(self.watch.profile)
         if said is None:
-            self.keeping.complaints.over(f"profile of {self.name}")
+            complaints.over(subject)
         else:
-            self.keeping.complaints.trouble(f"profile of {self.name}", said)
-        self.keeping.state(self.name).save({"mode_s": self.watch.mode_s})
+            complaints.trouble(subject, said)
+        self.means.keeping.state(self.name).save(
+            {
+                "mode_s": self.watch.mode_s,
+                "lost_s": self.lost_s,
+                "switches": [[*key, count] for key, count in self.switches.items()],
+                "moved": None if self._moved is None else {"mode": str(self._moved), "at": self._moved_at},
+                "policy": self.mind.plain(),
+            }
+        )
+
+    def _take_up(self, fields: Mapping[str, object]) -> None:
+        """Take up what an agent before knew; what cannot be meant is left out, and that is said of the policy's state."""
+        self.watch.mode_s.update(_seconds(fields.get("mode_s")))
+        self.lost_s = reading.number(fields.get("lost_s")) or 0.0
+        rows = fields.get("switches")
+        for row in rows if isinstance(rows, list) else ():
+            match row:
+                case [str(old), str(new), str(means), str(result), int(count)]:
+                    self.switches[old, new, means, result] = count
+        moved = reading.mapping(fields.get("moved"))
+        try:
+            self._moved = parse_mode(str(moved["mode"])) if moved else None
+            self._moved_at = reading.text(moved.get("at"))
+        except ValueError:
+            self._moved = None
+        if "policy" in fields and (reason := self.mind.take_up(fields["policy"])) is not None:
+            self.means.log(ERROR, "policy-state", server=self.name, reason=reason, then="starting clean")
 
     def close(self) -> None:
-        """End the samplers and save."""
+        """End the samplers and save; an errand under way is left to its journal, where it takes longer."""
         self.watch.eyes.stop()
+        self.ways.stop()
+        if not self.errands.join(STOP_S):
+            self.means.log(WARNING, "errand-left", server=self.name, errand=self.errands.busy)
         self.save()
 
 

@@ -15,7 +15,7 @@ from specctl.control.profile import ConcurrencyProfile
 from specctl.control.sample import engine_info
 from specctl.control.sample.engine import EngineInfo, EngineLines, EngineSample, Look, Page
 from specctl.control.sample.engine_track import EngineTrack, advance
-from specctl.control.window import Window
+from specctl.control.window import Figures, Window
 from specctl_agent.eyes import Eyes
 from specctl_agent.places import Place
 from specctl_agent.samplers.runner import Reading
@@ -26,7 +26,6 @@ AUDIT_EACH_S = 10.0
 FINDING_TIMES = 3
 INFO_FRESH_S = 150.0
 HISTORY = 600
-LOOSE = "the engine claims {claimed}, and {expected} was put there"
 
 
 @dataclass(slots=True)
@@ -51,6 +50,7 @@ class Watch:
     _track: EngineTrack = field(default_factory=EngineTrack)
     _audited_s: float | None = None
     _seen: dict[str, int] = field(default_factory=dict)
+    _figures: Figures | None = None
 
     def observe(self, now: Now, expected: Mode | None) -> None:
         """Take in what the samplers have; `expected`: what was put there last, None while that is being changed."""
@@ -63,12 +63,19 @@ class Watch:
         self._track, sample = advance(self._track, at_s=at_s, look=loads.value, page=pages.value, mode=self.mode)
         self.look_age_s = _age(loads)
         self.sample = sample
-        self.window = windows.observe(self.window, sample)
+        self.window, self._figures = windows.observe(self.window, sample), None
         self.profile = profiles.observe(self.profile, sample, now.wall_s)
         self._count(sample)
         if self._audited_s is None or at_s - self._audited_s >= AUDIT_EACH_S:
             self._audited_s = at_s
             self._audit()
+
+    @property
+    def figures(self) -> Figures:
+        """Return what the window says as a whole; worked out at most once a tick."""
+        if self._figures is None:
+            self._figures = windows.figures(self.window)
+        return self._figures
 
     def _believed(self, infos: Reading[EngineInfo], expected: Mode | None) -> Mode | None:
         """Return what the engine runs: what was put there, in the engine's own fuller words; None where those contradict it."""
