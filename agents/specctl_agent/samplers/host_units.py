@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from specctl.control.sample.host import PROPERTIES, UnitSample, UnitState, parse_count, parse_event, parse_show
@@ -31,6 +32,22 @@ def ask_systemd(units: Sequence[str]) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """Where a unit's control group is read: one folder for all of it, or one a controller under cgroup v1."""
+
+    memory: Path
+    pids: Path
+    current: str = "memory.current"
+    limit: str = "memory.max"
+    events: str = "memory.events"
+
+    @property
+    def gone(self) -> bool:
+        """Whether it was removed: its last process has ended."""
+        return not self.memory.exists()
+
+
 class UnitWatch:
     """The units of one host, by their full names (`specctl-chat.service`)."""
 
@@ -47,6 +64,7 @@ class UnitWatch:
         self._cgroups = cgroups
         self._invocations = invocations
         self._states: Mapping[str, UnitState] = {}
+        self._groups: Mapping[str, _Group | None] = {}
         self._asked_at_s: float | None = None
         self._tried_at_s: float | None = None
 
@@ -64,25 +82,21 @@ class UnitWatch:
         return now_s - self._tried_at_s >= ASK_AGAIN_S and any(self._changed(unit) for unit in self._units)
 
     def _changed(self, unit: str) -> bool:
-        state = self._states.get(unit)
+        state, group = self._states.get(unit), self._groups.get(unit)
         if state is None:
             return False
-        group = self._group(state)
-        gone = state.active == "active" and group is not None and not group.exists()
-        return gone or self._invocation(unit, state.invocation) != state.invocation
+        return (group is not None and group.gone) or self._invocation(unit, state.invocation) != state.invocation
 
     def _refresh(self, now_s: float) -> None:
         self._tried_at_s = now_s
         said = self._ask(self._units)
-        if said is None:
-            self._states, self._asked_at_s = {}, None
-            return
         # In the order of the question: an alias is answered with its unit's own name.
-        self._states, self._asked_at_s = dict(zip(self._units, parse_show(said), strict=False)), now_s
+        self._states = {} if said is None else dict(zip(self._units, parse_show(said), strict=False))
+        self._groups = {unit: _group(self._cgroups, state.control_group) for unit, state in self._states.items()}
+        self._asked_at_s = None if said is None else now_s
 
     def _sample(self, unit: str) -> UnitSample:
-        state = self._states.get(unit) or UnitState(unit=unit)
-        group = self._group(state)
+        state, group = self._states.get(unit) or UnitState(unit=unit), self._groups.get(unit)
         return UnitSample(
             unit=unit,
             asked_at_s=self._asked_at_s,
@@ -93,10 +107,10 @@ class UnitWatch:
             main_pid=state.main_pid,
             restarts=state.restarts,
             invocation=self._invocation(unit, state.invocation),
-            memory_bytes=_count(group, "memory.current"),
-            limit_bytes=_count(group, "memory.max"),
-            oom_kills=parse_event(_read(group, "memory.events"), "oom_kill"),
-            processes=_count(group, "pids.current"),
+            memory_bytes=None if group is None else parse_count(_read(group.memory / group.current)),
+            limit_bytes=None if group is None else parse_count(_read(group.memory / group.limit)),
+            oom_kills=None if group is None else parse_event(_read(group.memory / group.events), "oom_kill"),
+            processes=None if group is None else parse_count(_read(group.pids / "pids.current")),
         )
 
     def _invocation(self, unit: str, known: str | None) -> str | None:
@@ -106,20 +120,30 @@ class UnitWatch:
         except OSError:
             return known
 
-    def _group(self, state: UnitState) -> Path | None:
-        return None if state.control_group is None else self._cgroups / state.control_group.lstrip("/")
+
+def _group(cgroups: Path, name: str | None) -> _Group | None:
+    """Return where that group is read on this host, None where it is not there."""
+    below = (name or "").lstrip("/")
+    if not below:
+        return None
+    if (cgroups / below).exists():
+        return _Group(memory=cgroups / below, pids=cgroups / below)
+    memory, pids = cgroups / "memory" / below, cgroups / "pids" / below
+    if not memory.exists():
+        return None
+    return _Group(
+        memory=memory,
+        pids=pids,
+        current="memory.usage_in_bytes",
+        limit="memory.limit_in_bytes",
+        events="memory.oom_control",
+    )
 
 
-def _read(group: Path | None, name: str) -> str:
-    """Return the file's text, empty where there is none: the group is gone, or this host has no such control group."""
-    if group is None:
-        return ""
+def _read(path: Path) -> str:
+    """Return the file's text, empty where there is none."""
     try:
-        with (group / name).open(encoding="ascii") as file:
+        with path.open(encoding="ascii") as file:
             return file.read()
     except OSError:
         return ""
-
-
-def _count(group: Path | None, name: str) -> int | None:
-    return parse_count(_read(group, name))

@@ -20,6 +20,8 @@ PROPERTIES = (
     "ControlGroup",
 )
 
+_NO_LIMIT = 1 << 62
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitState:
@@ -106,12 +108,13 @@ def _unit_state(block: str) -> UnitState:
 
 
 def parse_count(text: str) -> int | None:
-    """Read a file of a control group that holds one number; `max` (no limit) and nonsense are None."""
-    return _number(text.strip())
+    """Read a file of a control group that holds one number; no limit (`max`, or cgroup v1's near 2⁶³) and nonsense are None."""
+    value = _number(text.strip())
+    return None if value is None or value >= _NO_LIMIT else value
 
 
 def parse_event(text: str, name: str) -> int | None:
-    """Read one count of a control group's flat-keyed file, such as `oom_kill` of memory.events."""
+    """Read one count of a control group's flat-keyed file: `oom_kill` of memory.events, or of cgroup v1's memory.oom_control."""
     for line in text.splitlines():
         key, _, value = line.partition(" ")
         if key == name:

@@ -93,6 +93,35 @@ def test_a_unit_is_seen_whole(host: Host, watch: UnitWatch) -> None:
     )
 
 
+def test_an_older_layout_is_read_too(host: Host, watch: UnitWatch) -> None:
+    """Where each controller has its own folder (cgroup v1), the same figures come from there."""
+    host.end()
+    host.active = "active"
+    for controller, files in {
+        "memory": {
+            "memory.usage_in_bytes": "4096\n",
+            "memory.limit_in_bytes": "8192\n",
+            "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
+        },
+        "pids": {"pids.current": "3\n"},
+    }.items():
+        folder = host.root / controller / GROUP
+        folder.mkdir(parents=True)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+    (sample,) = watch.sample(0.0)
+    assert (sample.memory_bytes, sample.limit_bytes, sample.oom_kills, sample.processes) == (4096, 8192, 2, 3)
+
+
+def test_no_control_group_is_no_news(host: Host, watch: UnitWatch) -> None:
+    """On a host whose control groups cannot be seen, systemd is asked no more often for that."""
+    host.end()
+    host.active = "active"
+    for now_s in range(int(ASK_S)):
+        (sample,) = watch.sample(float(now_s))
+    assert (sample.active, sample.memory_bytes, len(host.asked)) == ("active", None, 1)
+
+
 def test_systemd_is_asked_seldom(host: Host, watch: UnitWatch) -> None:
     """While nothing changes, systemd is asked once a period, and control groups are read each time."""
     for now_s in range(int(ASK_S)):

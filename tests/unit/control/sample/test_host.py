@@ -63,7 +63,8 @@ def test_a_broken_answer_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("4096\n", 4096), ("0\n", 0), ("max\n", None), ("", None), ("-1", None)]
+    ("text", "expected"),
+    [("4096\n", 4096), ("0\n", 0), ("max\n", None), ("9223372036854771712\n", None), ("", None), ("-1", None)],
 )
 def test_a_count_of_a_group(text: str, expected: int | None) -> None:
     """A number is a number, `max` is no limit, and anything else is unknown."""
