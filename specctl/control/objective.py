@@ -36,7 +36,7 @@ class Objective:
             raise ValueError(f"a floor is above 0 tokens a second, not {self.floor}")
 
     def worth(self, tokens_s: float, concurrency: float, *, capacity: float) -> float:
-        """Return the worth per second of serving `tokens_s` to that many requests; `capacity` is the mode's most tokens a second."""
+        """Return the worth per second of serving `tokens_s` to that many requests; `capacity`: the mode's most tokens a second."""
         if concurrency <= 0:
             return 0.0
         each = tokens_s / concurrency

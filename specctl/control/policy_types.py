@@ -1,7 +1,7 @@
 """What `policy.decide` is given and what it answers: values only.
 
-Times are ages in seconds that `policy.advance` counts by the monotonic clock, so that a jump of the wall clock moves nothing; the wall
-clock is read for the hour of the week alone.
+Times are ages in seconds that `policy.advance` counts by the monotonic clock, so that a jump of the wall clock moves nothing; the
+wall clock is read for the hour of the week alone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from specctl.control.limits import QUICK_S
 from specctl.control.mode import Mode
 from specctl.control.objective import Objective
 from specctl.control.rates import Rates
@@ -48,6 +49,11 @@ class Price:
         if not (self.seconds >= 0 and self.weight >= 0):
             raise ValueError("a price has seconds >= 0 and a weight >= 0")
 
+    @property
+    def quick(self) -> bool:
+        """Claim that the change takes no longer than the time between two samples."""
+        return self.seconds <= QUICK_S
+
 
 class Costs(Protocol):
     """What each change of mode takes on this server."""
@@ -66,8 +72,29 @@ class History(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """A person's order to run one mode for a while; without knobs it names the algo alone. `left_s` <= 0: it has run out."""
+
+    mode: Mode
+    left_s: float
+    reason: str = ""
+    who: str = ""
+
+    def holds(self, mode: Mode) -> bool:
+        """Claim that a mode is what the pin asks for."""
+        return mode == self.mode or (not self.mode.knobs and mode.algo == self.mode.algo)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All that is known of one server at one moment; None is unknown, and unknown never leads to an act."""
+    """All that is known of one server at one moment; None is unknown, and unknown never leads to an act.
+
+    `mode`: what runs, proven. `concurrency`: requests running + waiting now. `age_s`: of the oldest input. `modes`: those that this
+    server could be in, `mode` among them. `tokens_s`: measured output tokens a second of decoding in this mode, lately.
+    `findings`: contradictions that the metric audit found. `gpu_troubles`: GPUs that throttle, report XIDs or are lost.
+    `lease_holder`: who deploys. `adapts_itself`: the engine changes its own speculation. `refused`: means that this server may not
+    use, and why. `history`: None where there is none. `hold`: why a person forbade all acts.
+    """
 
     mode: Mode | None
     concurrency: float | None
@@ -84,6 +111,8 @@ class View:
     lease_holder: str | None = None
     adapts_itself: bool | None = False
     refused: Mapping[Means, str] = field(default_factory=dict)
+    pin: Pin | None = None
+    hold: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

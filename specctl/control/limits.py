@@ -1,0 +1,52 @@
+"""What holds a decision back: patience, and the bounds that no gain outweighs. Every default is a number with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+DAY_S = 86_400.0
+QUICK_S = 1.0
+"""A change that takes no longer than the time between two samples is quick: following every change of load costs little."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of the policy.
+
+    Patience, in prices of the change: `least` is the advantage that a large gain must have gathered, `most` the one that ends all
+    waiting, `quick` the one for a quick change. A gain is large while it is above `large_ratio` of the best mode's worth.
+    A mode within `tolerance_ratio` of the best counts as the best, unless a change is quick: no throughput model is that exact.
+
+    `stale_s`: an older look at the engine is none. `dwell_prices`: a mode stays for so many times what the way to it took.
+    `away_a_day_s`, `switches_a_day`: what changes may take in 24 hours. `trial_s`: seconds with load in which a gain must show,
+    `trial_ratio` the share of the predicted gain. `freeze_s`: how long a change that did not pay ends all others.
+    `look_s`: how often the history is asked. `horizon_s`: how far ahead. `foreseen_prices`: how often it must pay both ways.
+    """
+
+    least: float = 0.4
+    most: float = 2.0
+    quick: float = 1.0
+    large_ratio: float = 0.2
+    tolerance_ratio: float = 0.03
+    stale_s: float = 5.0
+    dwell_prices: float = 2.0
+    away_a_day_s: float = 3600.0
+    switches_a_day: int = 10_000
+    trial_s: float = 300.0
+    trial_ratio: float = 0.25
+    freeze_s: float = DAY_S
+    look_s: float = 600.0
+    horizon_s: float = 12 * 3600.0
+    foreseen_prices: float = 1.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.least <= self.most or not self.quick > 0:
+            raise ValueError(
+                f"patience needs 0 < least <= most and 0 < quick, not {self.least}, {self.most}, {self.quick}"
+            )
+        for each in fields(self):
+            if not getattr(self, each.name) >= 0:
+                raise ValueError(f"{each.name} is {getattr(self, each.name)}, below 0")
+        for name in ("large_ratio", "tolerance_ratio", "trial_ratio"):
+            if getattr(self, name) > 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, and no ratio is above 1")

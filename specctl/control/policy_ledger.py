@@ -1,0 +1,194 @@
+"""The sums that a decision is taken from, kept tick by tick: work, large gains, and the pace of serving, which prices a change.
+
+Modes have regret (the best mode's worth per second less their own) and a change has a price (its seconds times the pace). `work` is
+the work function of the metrical task system whose changes cost `most` prices, so that no mode's work is above another's by more
+than that. The running mode is left for another once its work is above the other's by `most` prices, or by `least` prices when as
+much was gathered by large gains alone. policy.py has the bound.
+
+Mutable, for speed: `policy.advance` makes one from a State and takes a State from it; a replay keeps one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from specctl.control.limits import Limits
+from specctl.control.policy_book import Book
+from specctl.control.policy_state import State
+
+SLOW = 10.0
+"""The slow pace looks back over ten prices, so that one quiet minute among busy ones does not make a change look free."""
+SLOW_LEAST_S = 60.0
+FAST_LEAST_S = 1.0
+
+
+@dataclass(slots=True)
+class Pace:
+    """Decayed means of the best mode's worth per second over two spans."""
+
+    seconds: float
+    fast: float = 0.0
+    slow: float = 0.0
+
+    def watch(self, best: float, seconds: float, watched_s: float) -> None:
+        """Count a stretch in; what was watched for less than a span is a plain mean."""
+        self.fast += (best - self.fast) * _share(seconds, max(self.seconds, FAST_LEAST_S), watched_s)
+        self.slow += (best - self.slow) * _share(seconds, max(self.seconds * SLOW, SLOW_LEAST_S), watched_s)
+
+    @property
+    def price(self) -> float:
+        """Return what it costs to serve nothing for so long, in the objective's worth: at the busier of both paces."""
+        return self.seconds * max(self.fast, self.slow)
+
+
+def _share(seconds: float, span_s: float, watched_s: float) -> float:
+    return max(-math.expm1(-seconds / span_s), seconds / watched_s)
+
+
+class Ledger:
+    """The sums for one running mode."""
+
+    def __init__(self, book: Book, state: State, limits: Limits) -> None:
+        self.book = book
+        places = range(len(book.modes))
+        self.running = book.running
+        self._limits = limits
+        self.work = [state.work.get(each, 0.0) for each in book.modes]
+        self.gains = [state.gains.get(each, 0.0) for each in book.modes]
+        self.watched_s = state.watched_s
+        self.excess = state.excess
+        spans = sorted({one for row in book.ways for one in row if 0 < one < math.inf})
+        self.paces = [Pace(one, *state.paces.get(one, _nearest(state, one))) for one in spans]
+        self._pace_at = [[spans.index(one) if 0 < one < math.inf else None for one in row] for row in book.ways]
+        quick = [price is not None and price.quick for price in book.prices]
+        self._tolerance = 0.0 if any(quick) else limits.tolerance_ratio
+        self._large = 0.0 if any(quick) else limits.large_ratio
+        self._least = [limits.quick if quick[place] else limits.least for place in places]
+        self._most = [limits.quick if quick[place] else limits.most for place in places]
+        self._flat = len(spans) == 1 and all(
+            0 < one < math.inf for i, row in enumerate(book.ways) for one in row[:i] + row[i + 1 :]
+        )
+        self._widest = max(self._most, default=limits.most)
+
+    def advance(self, seconds: float, concurrency: float) -> bool:
+        """Count a stretch of constant concurrency in; returns whether it could be (what runs is known at that concurrency)."""
+        row = self.book.row(concurrency)
+        if row is None:
+            return False
+        best, worths, running = row.best, row.worths, self.running
+        self.watched_s += seconds
+        for pace in self.paces:
+            pace.watch(best, seconds, self.watched_s)
+        near = best * (1 - self._tolerance)
+        work = [
+            before + (near - worth) * seconds if worth < near else before
+            for before, worth in zip(self.work, worths, strict=True)
+        ]
+        own = work[running]
+        floor = min(work)
+        if self._flat:
+            top = floor + self.paces[0].price * self._widest
+            self.work = [min(one, top) - floor for one in work]
+        else:
+            self.work = self._capped(work, floor)
+        self.excess = self.excess + own - floor - self.work[running] if self.work[running] > 0 else 0.0
+        bar = row.own + self._large * best
+        self.gains = [
+            gain if gain > 0 else 0.0
+            for gain in [before + (worth - bar) * seconds for before, worth in zip(self.gains, worths, strict=True)]
+        ]
+        return True
+
+    def _capped(self, work: list[float], floor: float) -> list[float]:
+        """Bring every mode's work down to the least other plus the way from there; of one pass, for ways obey the triangle."""
+        places = range(len(work))
+        return [min(work[old] + self._way(old, new) * self._widest for old in places) - floor for new in places]
+
+    def _way(self, old: int, new: int) -> float:
+        if old == new:
+            return 0.0
+        place = self._pace_at[old][new]
+        if place is not None:
+            return self.paces[place].price
+        return 0.0 if self.book.ways[old][new] == 0 else math.inf
+
+    def price(self, place: int) -> float:
+        """Return the price of going from the running mode to another, in the objective's worth; inf where there is no way."""
+        return self._way(self.running, place)
+
+    def advantage(self, place: int) -> float:
+        """Return by how much the running mode's work is above another's."""
+        return self.work[self.running] - self.work[place]
+
+    def needed(self, place: int) -> float:
+        """Return the advantage at which the rule goes to a mode: that of large gains, when most of it came from them."""
+        ahead = self.advantage(place)
+        large = ahead > 0 and self.gains[place] * 2 >= ahead
+        return (self._least if large else self._most)[place] * self.price(place)
+
+    def nearest(self) -> int | None:
+        """Return the other mode that comes nearest to what it needs; None where there is no way to any."""
+        ways = [place for place in range(len(self.work)) if place != self.running and self.price(place) < math.inf]
+        return min(ways, key=lambda place: self.needed(place) - self.advantage(place), default=None)
+
+    def wants(self, concurrency: float) -> int | None:
+        """Return the mode that the rule would go to, with `concurrency` now; None: stay."""
+        own = self.work[self.running]
+        if own <= 0:
+            return None
+        row = self.book.row(concurrency)
+        if row is None:
+            return None
+        found, most = None, 0.0
+        for place, work in enumerate(self.work):
+            ahead = own - work
+            if ahead <= 0 or place == self.running or not self._fires(place, ahead):
+                continue
+            better = row.worths[place] > row.own or row.best == 0
+            if better and (
+                ahead > most or (ahead == most and found is not None and row.worths[place] > row.worths[found])
+            ):
+                found, most = place, ahead
+        return found
+
+    def _fires(self, place: int, ahead: float) -> bool:
+        price = self._way(self.running, place) * (1 - 1e-9)
+        enough = self._least[place] * price
+        return ahead >= self._most[place] * price or (ahead >= enough and self.gains[place] >= enough)
+
+    def quiet_s(self, concurrency: float) -> float | None:
+        """Return seconds before which the rule fires for no mode while the concurrency stays; None: never."""
+        row = self.book.row(concurrency)
+        if row is None:
+            return None
+        waits = []
+        for place, worth in enumerate(row.worths):
+            rate = worth - row.own
+            way = self.book.ways[self.running][place]
+            if rate <= 0 or not way < math.inf:
+                continue
+            at = self._pace_at[self.running][place]
+            pace = 0.0 if at is None else min(max(self.paces[at].fast, self.paces[at].slow), row.best)
+            waits.append(max(0.0, (self._least[place] * way * pace - self.advantage(place)) / rate))
+        return min(waits, default=None)
+
+    def settled(self, state: State) -> State:
+        """Return the state with these sums in it."""
+        modes = self.book.modes
+        return replace(
+            state,
+            mode=modes[self.running],
+            work=dict(zip(modes, self.work, strict=True)),
+            gains=dict(zip(modes, self.gains, strict=True)),
+            paces={pace.seconds: (pace.fast, pace.slow) for pace in self.paces},
+            watched_s=self.watched_s,
+            excess=self.excess,
+        )
+
+
+def _nearest(state: State, seconds: float) -> tuple[float, float]:
+    """Return the pace of the nearest price that is known: a host's load times change a little with each load."""
+    if not state.paces:
+        return (0.0, 0.0)
+    return state.paces[min(state.paces, key=lambda known: abs(known - seconds))]
