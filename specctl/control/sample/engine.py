@@ -47,7 +47,8 @@ class DecodeSums:
     `steps`: decode steps. `requests`: Σ requests of a step, that is verify steps of single requests. `busy_s`: Σ seconds of a step.
     `request_busy_s`: Σ requests × seconds. `tokens`: tokens committed. No document names the six numbers; the recordings do: in
     spec-dflash the first follows cuda_graph_passes_total{decode}, the second spec_verify_calls_total, the sixth
-    realtime_tokens_total{decode}; the fourth is Σ requests².
+    realtime_tokens_total{decode}; the fourth is Σ requests². They were recorded without the overlap scheduler, with which a request
+    that ended may be counted for one step more.
     """
 
     steps: float

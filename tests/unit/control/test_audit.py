@@ -112,7 +112,7 @@ def test_nothing_known_is_unknown_and_no_finding() -> None:
         ({"window": window(accept=8.5)}, "M001"),
         ({"lines": lines(accept=9.0)}, "M001"),
         ({"counters": EngineCounters(accept_length=8.3, draft_tokens=17.0)}, "M001"),
-        ({"window": window(accept=0.7)}, "M002"),
+        ({"window": window(accept=0.5)}, "M002"),
         ({"lines": lines(replace(LINE, depth=4.0))}, "M003"),
         ({"lines": lines(replace(LINE, commit=1.0))}, "M004"),
         ({"lines": lines(replace(LINE, accepted_drafts=0.5, commit=2.0))}, "M004"),
