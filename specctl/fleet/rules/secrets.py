@@ -5,27 +5,13 @@ No message here repeats a value.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from specctl.errors import Problem
 from specctl.fleet.declared import Inventory
 from specctl.fleet.layers import option_name
 from specctl.fleet.rules.launches import Placed, placed
-
-KEY_LIKE = re.compile(
-    r"(^|[_-])(api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?token|token|secret|passwd|password|credentials?)$",
-    re.IGNORECASE,
-)
-# What some engine calls them, and the key of secrets: that carries them.
-CARRIED: Mapping[str, str] = {
-    "--api-key": "api_key",
-    "--admin-api-key": "admin_api_key",
-    "--hf-token": "hf_token",
-    "HF_TOKEN": "hf_token",
-    "HUGGING_FACE_HUB_TOKEN": "hf_token",
-    "HUGGINGFACE_HUB_TOKEN": "hf_token",
-}
+from specctl.fleet.secret_names import CARRIED, KEY_LIKE
 
 
 def check(inventory: Inventory) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specctl.fleet.rules.secrets import CARRIED, KEY_LIKE
+from specctl.fleet.secret_names import CARRIED, KEY_LIKE
 from specctl.lint.subject import Subject
 from specctl.lint.types import Hit, Rule, RuleSet
 
