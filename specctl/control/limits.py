@@ -18,8 +18,8 @@ class Limits:
     A mode within `tolerance_ratio` of the best counts as the best, unless a change is quick: no throughput model is that exact.
 
     `stale_s`: an older look at the engine is none. `dwell_prices`: a mode stays for so many times what the way to it took.
-    `away_a_day_s`, `switches_a_day`: what changes may take in 24 hours. `trial_s`: seconds with load in which a gain must show,
-    `trial_ratio` the share of the predicted gain. `freeze_s`: how long a change that did not pay ends all others.
+    `away_a_day_s`, `switches_a_day`: what changes may take in 24 hours. `trial_s`: seconds with load in which a gain must show
+    (0: nothing is on trial), `trial_ratio` the share of the predicted gain. `freeze_s`: how long a change that did not pay ends all others.
     `look_s`: how often the history is asked. `horizon_s`: how far ahead. `foreseen_prices`: how often it must pay both ways.
     """
 

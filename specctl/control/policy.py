@@ -33,9 +33,9 @@ from specctl.control.objective import Objective
 from specctl.control.policy_book import Book
 from specctl.control.policy_foresight import Outlook, outlook
 from specctl.control.policy_ledger import Ledger
-from specctl.control.policy_state import Freeze, State
+from specctl.control.policy_state import Freeze, State, Trial
 from specctl.control.policy_time import aged, elapsed, spending
-from specctl.control.policy_trial import Verdict, begun, judged, watched
+from specctl.control.policy_trial import Verdict, judged, watched
 from specctl.control.policy_types import Act, Decision, Grounds, Hold, Means, Now, Price, SetKnobs, SwitchAlgo, View
 from specctl.control.rates import Rates
 
@@ -55,22 +55,21 @@ def advance(state: State, view: View, limits: Limits, now: Now) -> State:
         state = replace(state, mode=view.mode, dwell_s=0.0, trial=None, gains={})
     if not gap.trusted or gap.seconds > limits.stale_s or guards.forbidden(view, limits) is not None:
         return state
-    book = book_of(view)
+    book = book_of(view, limits)
     if book is None or view.concurrency is None or gap.seconds <= 0:
         return state
     ledger = Ledger(book, state, limits)
     ledger.advance(gap.seconds, view.concurrency)
-    state = ledger.settled(state)
     since_s = state.since_look_s + gap.seconds
-    state = replace(state, since_look_s=0.0 if since_s >= limits.look_s else since_s)
+    state = ledger.settled(state, since_look_s=0.0 if since_s >= limits.look_s else since_s)
     return watched(state, view, gap.seconds, limits)
 
 
-def book_of(view: View) -> Book | None:
+def book_of(view: View, limits: Limits) -> Book | None:
     """Return the worths and prices as the view has them; None where there is no model or the running mode is not known."""
     if view.rates is None or view.mode is None or view.mode not in view.modes:
         return None
-    return Book(view.rates, view.objective, view.modes, view.costs, view.mode)
+    return Book(view.rates, view.objective, view.modes, view.costs, view.mode, limits)
 
 
 def decide(view: View, state: State, limits: Limits, now: Now, ledger: Ledger | None = None) -> Decision:
@@ -82,7 +81,7 @@ def decide(view: View, state: State, limits: Limits, now: Now, ledger: Ledger | 
         return Hold(why=words.not_advanced(view, state))
     if view.pin is not None and view.pin.left_s > 0:
         return _pinned(view)
-    book = book_of(view) if ledger is None else ledger.book
+    book = book_of(view, limits) if ledger is None else ledger.book
     if book is None or view.concurrency is None or book.row(view.concurrency) is None:
         return Hold(why=words.uncalibrated(view))
     verdict = judged(state, limits)
@@ -220,24 +219,19 @@ def arrived(state: State, old: Mode, act: Act, limits: Limits, now: Now, *, away
     `away_s`: what it took. Nothing is counted for that time; the sums go on from where they were.
     """
     state = aged(state, away_s, now)
-    state = replace(
-        state, mode=act.mode, dwell_s=0.0, gains={}, excess=0.0, spent=spending(state.spent, away_s), trial=None
-    )
-    if act.why.rule == "no-gain":
-        return replace(state, frozen=Freeze(reason=act.why.reason, left_s=limits.freeze_s))
-    return state if act.why.rule == "pinned" else begun(state, old)
+    rule, frozen = act.why.rule, state.frozen
+    if rule == "no-gain":
+        frozen = Freeze(reason=act.why.reason, left_s=limits.freeze_s)
+    trial = None if rule in {"no-gain", "pinned"} or limits.trial_s == 0 else Trial(old=old)
+    spent = spending(state, away_s)
+    return replace(state, mode=act.mode, dwell_s=0.0, gains={}, excess=0.0, spent=spent, trial=trial, frozen=frozen)
 
 
 def failed(state: State, act: Act, reason: str, limits: Limits, now: Now) -> State:
     """Return the state after an act that did not come through: the old mode serves, and nothing more is tried for a while."""
     state = aged(state, 0.0, now)
-    why = f"the change to {act.mode} failed: {reason}"
-    return replace(
-        state,
-        trial=None,
-        spent=spending(state.spent, act.price.seconds),
-        frozen=Freeze(reason=why, left_s=limits.freeze_s),
-    )
+    frozen = Freeze(reason=f"the change to {act.mode} failed: {reason}", left_s=limits.freeze_s)
+    return replace(state, trial=None, spent=spending(state, act.price.seconds), frozen=frozen)
 
 
 def resumed(state: State) -> State:

@@ -1,4 +1,4 @@
-"""What every mode is worth at each concurrency while one of them runs, and what it takes to get from there to each other.
+"""What every mode is worth at each concurrency while one of them runs, and what it takes to get from each to each other.
 
 A mode that does not run is taken at the low end of its estimate and the one that runs at the high end, so that what is only
 uncertain never looks like a gain. Rows are worked out once a concurrency and kept: a replay asks a million times.
@@ -6,9 +6,11 @@ uncertain never looks like a gain. Rows are worked out once a concurrency and ke
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from specctl.control.limits import Limits
 from specctl.control.mode import Mode
 from specctl.control.objective import Metric, Objective
 from specctl.control.policy_types import Costs, Price
@@ -19,29 +21,48 @@ PROBES: Sequence[float] = tuple(float(2**power) for power in range(11))
 MOST_ROWS = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Worth per second at one concurrency: of each mode in order, of the best of them, and of the one that runs."""
+    """Worth per second at one concurrency: of each mode in order, of the best of them, and of the one that runs.
+
+    `regrets`: what each mode falls short of the best by, beyond the tolerance. `leads`: what each mode is ahead of the running one
+    by, beyond what makes a gain large. `led`: whether any is.
+    """
 
     worths: tuple[float, ...]
     best: float
     own: float
+    regrets: tuple[float, ...]
+    leads: tuple[float, ...]
+    led: bool
 
 
 class Book:
-    """Worths and prices for one running mode; `modes` includes it."""
+    """Worths and prices for one running mode; `modes` includes it.
+
+    `prices`: of going from it to each mode, None where there is no way. `ways`: seconds, weighed, from each mode to each other, inf
+    where there is no way. `spans`: the different ones, rising; `span_at` their places. `flat`: all ways take the same.
+    """
 
     def __init__(
-        self, rates: Rates, objective: Objective, modes: tuple[Mode, ...], costs: Costs, running: Mode
+        self, rates: Rates, objective: Objective, modes: tuple[Mode, ...], costs: Costs, running: Mode, limits: Limits
     ) -> None:
         self.modes = modes
         self.running = modes.index(running)
         self.prices: tuple[Price | None, ...] = tuple(
             None if each == running else costs.price(running, each) for each in modes
         )
-        self.ways: tuple[tuple[float, ...], ...] = tuple(
-            tuple(_seconds(costs, old, new) for new in modes) for old in modes
+        self.ways = tuple(tuple(_seconds(costs, old, new) for new in modes) for old in modes)
+        others = [way for place, row in enumerate(self.ways) for way in (*row[:place], *row[place + 1 :])]
+        self.spans = sorted({way for way in others if 0 < way < math.inf})
+        self.span_at = tuple(
+            tuple(self.spans.index(way) if way in self.spans else None for way in row) for row in self.ways
         )
+        self.flat = len(self.spans) == 1 and set(others) == set(self.spans)
+        self.quick = tuple(price is not None and price.quick for price in self.prices)
+        exact = any(self.quick)
+        self._tolerance = 0.0 if exact else limits.tolerance_ratio
+        self._large = 0.0 if exact else limits.large_ratio
         self._rates = rates
         self._objective = objective
         self._capacities = tuple(capacity(rates, objective, each) for each in modes)
@@ -59,7 +80,8 @@ class Book:
 
     def _row(self, concurrency: float) -> Row | None:
         if concurrency <= 0:
-            return Row((0.0,) * len(self.modes), 0.0, 0.0)
+            nothing = (0.0,) * len(self.modes)
+            return Row(worths=nothing, best=0.0, own=0.0, regrets=nothing, leads=nothing, led=False)
         own = self._rates.tokens_s(self.modes[self.running], concurrency)
         if own is None:
             return None
@@ -67,7 +89,16 @@ class Book:
             self._worth(place, concurrency, own if place == self.running else self._rates.tokens_s(each, concurrency))
             for place, each in enumerate(self.modes)
         )
-        return Row(worths, max(worths), worths[self.running])
+        best, mine = max(worths), worths[self.running]
+        near, bar = best * (1 - self._tolerance), mine + self._large * best
+        return Row(
+            worths=worths,
+            best=best,
+            own=mine,
+            regrets=tuple(max(near - worth, 0.0) for worth in worths),
+            leads=tuple(worth - bar for worth in worths),
+            led=best > bar,
+        )
 
     def _worth(self, place: int, concurrency: float, found: Estimate | None) -> float:
         """Return the worth; of a mode that nothing is known of there, nothing speaks for it: 0."""
@@ -81,7 +112,7 @@ def _seconds(costs: Costs, old: Mode, new: Mode) -> float:
     if old == new:
         return 0.0
     price = costs.price(old, new)
-    return float("inf") if price is None else price.seconds * price.weight
+    return math.inf if price is None else price.seconds * price.weight
 
 
 def capacity(rates: Rates, objective: Objective, mode: Mode) -> float:

@@ -13,7 +13,7 @@ from specctl.control.limits import Limits
 from specctl.control.mode import Mode
 from specctl.control.objective import Objective
 from specctl.control.policy_book import Book
-from specctl.control.policy_foresight import hour_of_week
+from specctl.control.policy_foresight import HOUR_S, hour_of_week
 from specctl.control.policy_ledger import Ledger
 from specctl.control.policy_state import LONG_AGO_S, State
 from specctl.control.policy_time import aged
@@ -27,21 +27,21 @@ class Hours:
 
     done: dict[int, dict[float, float]] = field(default_factory=dict)
     current: dict[float, float] = field(default_factory=dict)
-    hour: int | None = None
+    end_s: float | None = None
 
-    def watch(self, hour: int, concurrency: float, seconds: float) -> None:
+    def watch(self, wall_s: float, concurrency: float, seconds: float) -> None:
         """Count a step in."""
-        if hour != self.hour:
-            self._close()
-            self.hour = hour
+        if self.end_s is None or wall_s >= self.end_s:
+            self._close(wall_s)
         self.current[concurrency] = self.current.get(concurrency, 0.0) + seconds
 
-    def _close(self) -> None:
-        if self.hour is not None:
-            kept = self.done.setdefault(self.hour, {})
+    def _close(self, wall_s: float) -> None:
+        if self.end_s is not None:
+            kept = self.done.setdefault(hour_of_week(self.end_s - 1), {})
             for concurrency, seconds in self.current.items():
                 kept[concurrency] = kept.get(concurrency, 0.0) + seconds
         self.current = {}
+        self.end_s = (wall_s // HOUR_S + 1) * HOUR_S
 
     def seconds(self, hour_of_week: int) -> Mapping[float, float] | None:
         """Return that hour of past weeks, or else of the day before, where it was watched."""
@@ -68,7 +68,8 @@ class Follower:
         wall_s: float = 0.0,
     ) -> None:
         self._view = View(mode=start, concurrency=None, rates=rates, costs=costs, modes=modes, objective=objective)
-        self._limits = limits or Limits()
+        # What the model says is what is served in a replay: there is nothing to try.
+        self._limits = replace(limits or Limits(), trial_s=0.0)
         self._step_s = step_s
         self._wall_s = wall_s
         self._state = State.fresh(start, dwell_s=LONG_AGO_S)
@@ -80,21 +81,21 @@ class Follower:
         self._look_s = self._limits.look_s
 
     def _open(self, mode: Mode) -> Ledger:
-        view = replace(self._view, mode=mode)
         if mode not in self._books:
-            book = policy.book_of(view)
+            book = policy.book_of(replace(self._view, mode=mode), self._limits)
             if book is None:
                 raise ValueError(f"{mode} is not among the modes of the replay")
             self._books[mode] = book
+        self._mode = mode
         return Ledger(self._books[mode], self._state, self._limits)
 
     def choose(self, now_s: float, level: float, mode: Mode) -> Mode | None:
         """Return the mode to go to in the step that begins now, with `level` requests in it; None: stay."""
-        if mode != self._view.mode:
-            raise ValueError(f"{mode} runs, and {self._view.mode} was left running")
+        if mode is not self._mode and mode != self._mode:
+            raise ValueError(f"{mode} runs, and {self._mode} was left running")
         self._ledger.advance(self._step_s, level)
         wall_s = self._wall_s + now_s
-        self._hours.watch(hour_of_week(wall_s), level, self._step_s)
+        self._hours.watch(wall_s, level, self._step_s)
         look = now_s >= self._look_s
         if look:
             self._look_s = now_s + self._limits.look_s
@@ -105,18 +106,15 @@ class Follower:
     def _ask(self, now_s: float, level: float, *, look: bool) -> Mode | None:
         now = Now(mono_s=now_s, wall_s=self._wall_s + now_s)
         self._settle(now, look=look)
-        view = self._view = replace(self._view, concurrency=level, history=self._hours if self._hours.done else None)
+        history = self._hours if self._hours.done else None
+        view = replace(self._view, mode=self._mode, concurrency=level, history=history)
         answer = policy.decide(view, self._state, self._limits, now, self._ledger)
         if isinstance(answer, Hold):
             if answer.why.rule not in {"gain-too-small", "no-other-mode"}:
                 self._asleep_until_s = now_s + (answer.until_s or self._limits.look_s)
             return None
-        old = self._ledger.book.modes[self._ledger.running]
-        self._state = policy.arrived(self._state, old, answer, self._limits, now, away_s=answer.price.seconds)
-        # What the model says is what is served here: there is nothing to try.
-        self._state = replace(self._state, trial=None)
+        self._state = policy.arrived(self._state, self._mode, answer, self._limits, now, away_s=answer.price.seconds)
         self._settled_s = now_s + answer.price.seconds
-        self._view = replace(view, mode=answer.mode)
         self._ledger = self._open(answer.mode)
         self._asleep_until_s = 0.0
         return answer.mode
@@ -124,5 +122,5 @@ class Follower:
     def _settle(self, now: Now, *, look: bool) -> None:
         since_s = now.mono_s if self._settled_s is None else now.mono_s - self._settled_s
         self._settled_s = now.mono_s
-        state = self._ledger.settled(aged(self._state, max(since_s, 0.0), now))
-        self._state = replace(state, since_look_s=0.0 if look else 1.0)
+        state = aged(self._state, max(since_s, 0.0), now)
+        self._state = self._ledger.settled(state, since_look_s=0.0 if look else self._step_s)

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from specctl.control.limits import Limits
 from specctl.control.policy_state import State
+from specctl.control.policy_time import spent
 from specctl.control.policy_types import Grounds, Means, Price, View
 
 Check = Callable[[View, Limits], Grounds | None]
@@ -98,11 +99,6 @@ def _missing(reason: str, otherwise: str) -> Grounds:
 
 
 CHECKS: tuple[Check, ...] = (_held, _unknown_mode, _missing_load, _contradicted, _leased, _gpu_trouble, _adapting)
-
-
-def spent(state: State) -> tuple[int, float]:
-    """Return how many changes were made in 24 hours, and the seconds that they took."""
-    return sum(one.count for one in state.spent), sum(one.away_s for one in state.spent)
 
 
 def unaffordable(view: View, state: State, limits: Limits, price: Price) -> tuple[Grounds, float | None] | None:

@@ -31,10 +31,10 @@ class Pace:
     fast: float = 0.0
     slow: float = 0.0
 
-    def watch(self, best: float, seconds: float, watched_s: float) -> None:
-        """Count a stretch in; what was watched for less than a span is a plain mean."""
-        self.fast += (best - self.fast) * _share(seconds, max(self.seconds, FAST_LEAST_S), watched_s)
-        self.slow += (best - self.slow) * _share(seconds, max(self.seconds * SLOW, SLOW_LEAST_S), watched_s)
+    def shares(self, seconds: float) -> tuple[float, float]:
+        """Return what a stretch of that length weighs in both means."""
+        spans = (max(self.seconds, FAST_LEAST_S), max(self.seconds * SLOW, SLOW_LEAST_S))
+        return -math.expm1(-seconds / spans[0]), -math.expm1(-seconds / spans[1])
 
     @property
     def price(self) -> float:
@@ -42,63 +42,55 @@ class Pace:
         return self.seconds * max(self.fast, self.slow)
 
 
-def _share(seconds: float, span_s: float, watched_s: float) -> float:
-    return max(-math.expm1(-seconds / span_s), seconds / watched_s)
-
-
 class Ledger:
     """The sums for one running mode."""
 
     def __init__(self, book: Book, state: State, limits: Limits) -> None:
         self.book = book
-        places = range(len(book.modes))
         self.running = book.running
-        self._limits = limits
         self.work = [state.work.get(each, 0.0) for each in book.modes]
         self.gains = [state.gains.get(each, 0.0) for each in book.modes]
         self.watched_s = state.watched_s
         self.excess = state.excess
-        spans = sorted({one for row in book.ways for one in row if 0 < one < math.inf})
-        self.paces = [Pace(one, *state.paces.get(one, _nearest(state, one))) for one in spans]
-        self._pace_at = [[spans.index(one) if 0 < one < math.inf else None for one in row] for row in book.ways]
-        quick = [price is not None and price.quick for price in book.prices]
-        self._tolerance = 0.0 if any(quick) else limits.tolerance_ratio
-        self._large = 0.0 if any(quick) else limits.large_ratio
-        self._least = [limits.quick if quick[place] else limits.least for place in places]
-        self._most = [limits.quick if quick[place] else limits.most for place in places]
-        self._flat = len(spans) == 1 and all(
-            0 < one < math.inf for i, row in enumerate(book.ways) for one in row[:i] + row[i + 1 :]
-        )
-        self._widest = max(self._most, default=limits.most)
+        self.paces = [Pace(one, *state.paces.get(one) or _nearest(state, one)) for one in book.spans]
+        self._least = [limits.quick if quick else limits.least for quick in book.quick]
+        self._most = [limits.quick if quick else limits.most for quick in book.quick]
+        self._widest = max(self._most)
+        self._warm = any(self.gains)
+        self._seconds = 0.0
+        self._shares: list[tuple[Pace, float, float]] = []
 
     def advance(self, seconds: float, concurrency: float) -> bool:
         """Count a stretch of constant concurrency in; returns whether it could be (what runs is known at that concurrency)."""
         row = self.book.row(concurrency)
         if row is None:
             return False
-        best, worths, running = row.best, row.worths, self.running
-        self.watched_s += seconds
-        for pace in self.paces:
-            pace.watch(best, seconds, self.watched_s)
-        near = best * (1 - self._tolerance)
-        work = [
-            before + (near - worth) * seconds if worth < near else before
-            for before, worth in zip(self.work, worths, strict=True)
-        ]
-        own = work[running]
-        floor = min(work)
-        if self._flat:
+        self._watch(row.best, seconds)
+        work = [before + regret * seconds for before, regret in zip(self.work, row.regrets, strict=True)]
+        floor, own = min(work), work[self.running]
+        if self.book.flat:
             top = floor + self.paces[0].price * self._widest
-            self.work = [min(one, top) - floor for one in work]
+            if floor > 0 or max(work) > top:
+                work = [(one if one < top else top) - floor for one in work]  # noqa: FURB136  # min() takes twice as long
         else:
-            self.work = self._capped(work, floor)
-        self.excess = self.excess + own - floor - self.work[running] if self.work[running] > 0 else 0.0
-        bar = row.own + self._large * best
-        self.gains = [
-            gain if gain > 0 else 0.0
-            for gain in [before + (worth - bar) * seconds for before, worth in zip(self.gains, worths, strict=True)]
-        ]
+            work = self._capped(work, floor)
+        self.work = work
+        self.excess = self.excess + own - floor - work[self.running] if work[self.running] > 0 else 0.0
+        if row.led or self._warm:
+            self.gains = [max(before + lead * seconds, 0.0) for before, lead in zip(self.gains, row.leads, strict=True)]
+            self._warm = any(self.gains)
         return True
+
+    def _watch(self, best: float, seconds: float) -> None:
+        """Count a stretch into the paces; what was watched for less than a span is a plain mean."""
+        if seconds != self._seconds:
+            self._seconds = seconds
+            self._shares = [(pace, *pace.shares(seconds)) for pace in self.paces]
+        self.watched_s += seconds
+        whole = seconds / self.watched_s
+        for pace, fast, slow in self._shares:
+            pace.fast += (best - pace.fast) * (fast if fast > whole else whole)  # noqa: FURB136  # max() takes twice as long
+            pace.slow += (best - pace.slow) * (slow if slow > whole else whole)  # noqa: FURB136
 
     def _capped(self, work: list[float], floor: float) -> list[float]:
         """Bring every mode's work down to the least other plus the way from there; of one pass, for ways obey the triangle."""
@@ -108,7 +100,7 @@ class Ledger:
     def _way(self, old: int, new: int) -> float:
         if old == new:
             return 0.0
-        place = self._pace_at[old][new]
+        place = self.book.span_at[old][new]
         if place is not None:
             return self.paces[place].price
         return 0.0 if self.book.ways[old][new] == 0 else math.inf
@@ -168,13 +160,13 @@ class Ledger:
             way = self.book.ways[self.running][place]
             if rate <= 0 or not way < math.inf:
                 continue
-            at = self._pace_at[self.running][place]
+            at = self.book.span_at[self.running][place]
             pace = 0.0 if at is None else min(max(self.paces[at].fast, self.paces[at].slow), row.best)
             waits.append(max(0.0, (self._least[place] * way * pace - self.advantage(place)) / rate))
         return min(waits, default=None)
 
-    def settled(self, state: State) -> State:
-        """Return the state with these sums in it."""
+    def settled(self, state: State, *, since_look_s: float) -> State:
+        """Return the state with these sums in it, and the time since the history was asked."""
         modes = self.book.modes
         return replace(
             state,
@@ -184,6 +176,7 @@ class Ledger:
             paces={pace.seconds: (pace.fast, pace.slow) for pace in self.paces},
             watched_s=self.watched_s,
             excess=self.excess,
+            since_look_s=since_look_s,
         )
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from specctl.control import mode as modes
-from specctl.control.limits import DAY_S
 from specctl.control.mode import Mode
 from specctl.control.policy_types import Now
 
@@ -24,9 +23,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Changes of one hour: `age_s` of the first, how many, and the seconds that they took."""
+    """Changes of one hour: when the first was by the state's own clock, how many, and the seconds that they took."""
 
-    age_s: float
+    at_s: float
     count: int
     away_s: float
 
@@ -55,14 +54,16 @@ class Freeze:
 class State:
     """The policy's memory of one server; worths are in the objective's unit.
 
-    `mode`: the one that runs and that `work` is reckoned for. `work`: for each mode, what the past would have cost at least, had
-    one ended there (above the least of them). `gains`: for each mode, what it would have brought above a large gain, lately.
-    `paces`: for each price in seconds, the best mode's worth per second over such a time, and over ten times as much.
-    `watched_s`: seconds that these were taken from. `excess`: regret since patience ran out. `since_look_s`: see Limits.look_s.
+    `mode`: the one that runs and that `work` is reckoned for. `clock_s`: seconds that were counted in all. `work`: for each mode,
+    what the past would have cost at least, had one ended there (above the least of them). `gains`: for each mode, what it would
+    have brought above a large gain, lately. `paces`: for each price in seconds, the best mode's worth per second over such a time,
+    and over ten times as much. `watched_s`: seconds that the paces were taken from. `excess`: regret since patience ran out.
+    `since_look_s`: see Limits.look_s.
     """
 
     mode: Mode | None = None
     at: Now | None = None
+    clock_s: float = 0.0
     work: Mapping[Mode, float] = field(default_factory=dict)
     gains: Mapping[Mode, float] = field(default_factory=dict)
     paces: Mapping[float, tuple[float, float]] = field(default_factory=dict)
@@ -87,6 +88,7 @@ def to_plain(state: State) -> dict[str, object]:
         "format": FORMAT,
         "mode": None if state.mode is None else str(state.mode),
         "at": None if at is None else {"mono_s": at.mono_s, "wall_s": at.wall_s, "boot": at.boot},
+        "clock_s": state.clock_s,
         "work": {str(each): value for each, value in state.work.items()},
         "gains": {str(each): value for each, value in state.gains.items()},
         "paces": [[seconds, *pair] for seconds, pair in state.paces.items()],
@@ -94,7 +96,7 @@ def to_plain(state: State) -> dict[str, object]:
         "excess": state.excess,
         "since_look_s": state.since_look_s,
         "dwell_s": state.dwell_s,
-        "spent": [[one.age_s, one.count, one.away_s] for one in state.spent],
+        "spent": [[one.at_s, one.count, one.away_s] for one in state.spent],
         "trial": None
         if trial is None
         else {
@@ -118,6 +120,7 @@ def from_plain(plain: object) -> State:
     return State(
         mode=_optional(body.get("mode"), _mode),
         at=_optional(at, _now),
+        clock_s=_number(body.get("clock_s"), "clock_s"),
         work=_by_mode(body.get("work"), "work"),
         gains=_by_mode(body.get("gains"), "gains"),
         paces={row[0]: (row[1], row[2]) for row in _rows(body.get("paces"), "paces")},
@@ -125,11 +128,7 @@ def from_plain(plain: object) -> State:
         excess=_number(body.get("excess"), "excess"),
         since_look_s=_number(body.get("since_look_s"), "since_look_s"),
         dwell_s=_number(body.get("dwell_s"), "dwell_s"),
-        spent=tuple(
-            Spent(age_s=row[0], count=int(row[1]), away_s=row[2])
-            for row in _rows(body.get("spent"), "spent")
-            if row[0] <= DAY_S
-        ),
+        spent=tuple(Spent(at_s=row[0], count=int(row[1]), away_s=row[2]) for row in _rows(body.get("spent"), "spent")),
         trial=_optional(body.get("trial"), _trial),
         frozen=_optional(body.get("frozen"), _freeze),
     )

@@ -34,15 +34,20 @@ def aged(state: State, seconds: float, now: Now) -> State:
     frozen = state.frozen
     if frozen is not None:
         frozen = replace(frozen, left_s=frozen.left_s - seconds) if frozen.left_s > seconds else None
-    spent = tuple(
-        replace(one, age_s=one.age_s + seconds) for one in state.spent if one.age_s + seconds <= DAY_S + HOUR_S
-    )
-    return replace(state, at=now, dwell_s=state.dwell_s + seconds, spent=spent, frozen=frozen)
+    return replace(state, at=now, clock_s=state.clock_s + seconds, dwell_s=state.dwell_s + seconds, frozen=frozen)
 
 
-def spending(spent: tuple[Spent, ...], away_s: float) -> tuple[Spent, ...]:
-    """Return the changes of 24 hours with one more that was made just now; those of one hour are kept together."""
-    if spent and spent[-1].age_s < HOUR_S:
-        last = spent[-1]
-        return (*spent[:-1], replace(last, count=last.count + 1, away_s=last.away_s + away_s))
-    return (*spent, Spent(age_s=0.0, count=1, away_s=away_s))
+def spent(state: State) -> tuple[int, float]:
+    """Return how many changes were made in the last 24 hours, to an hour's exactness, and the seconds that they took."""
+    lately = [one for one in state.spent if state.clock_s - one.at_s <= DAY_S]
+    return sum(one.count for one in lately), sum(one.away_s for one in lately)
+
+
+def spending(state: State, away_s: float) -> tuple[Spent, ...]:
+    """Return the day's changes with one more that was made just now; those of one hour are kept together."""
+    kept = state.spent
+    if kept and state.clock_s - kept[-1].at_s < HOUR_S:
+        last = kept[-1]
+        return (*kept[:-1], Spent(at_s=last.at_s, count=last.count + 1, away_s=last.away_s + away_s))
+    kept = tuple(one for one in kept if state.clock_s - one.at_s <= DAY_S)
+    return (*kept, Spent(at_s=state.clock_s, count=1, away_s=away_s))

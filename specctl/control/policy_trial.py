@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from specctl.control.limits import Limits
-from specctl.control.mode import Mode
-from specctl.control.policy_state import Freeze, State, Trial
+from specctl.control.policy_state import Freeze, State
 from specctl.control.policy_types import View
 
 WINDOWS_TO_MEASURE = 4.0
@@ -23,11 +22,6 @@ class Verdict:
     measured: bool
     reason: str
     inputs: Mapping[str, float | str | None] = field(default_factory=dict)
-
-
-def begun(state: State, old: Mode) -> State:
-    """Return the state with the change from `old` on trial."""
-    return replace(state, trial=Trial(old=old))
 
 
 def watched(state: State, view: View, seconds: float, limits: Limits) -> State:
