@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -13,7 +15,7 @@ from specctl.control.mode import Mode
 from specctl.control.objective import Metric, Objective
 from specctl.control.replay import compare, ours, outage, sizing
 from specctl.control.replay.arrivals import Lengths
-from specctl.control.replay.compare import Comparison, Row, Setting
+from specctl.control.replay.compare import Comparison, Row, Setting, Task
 from specctl.control.replay.formats import Trace
 from specctl.control.replay.load import Requests, Series
 from specctl.control.replay.service import Service
@@ -24,6 +26,8 @@ from specctl.ui import simulate_plot
 
 # What --start may say beside a mode.
 PRIOR, BEST, WORST = "prior", "best", "worst"
+# From so many requests, or steps of a series, on, policies are worked out side by side.
+LONG = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +69,7 @@ def simulate(request: Request) -> Simulation:
     )
     fixed = compare.statics(setting, load)
     setting = replace(setting, start=_start(request.start, setting, fixed))
-    if isinstance(load, Requests):
-        found = compare.of_requests(setting, load, ours.maker, fixed)
-    else:
-        found = compare.of_series(setting, load, ours.maker, fixed)
+    found = compare.compare(setting, load, ours.maker, fixed, run=_at_once if _long(load) else map)
     size = sizing.size(PurePath(request.trace).name, load, service)
     return Simulation(size=size, comparison=found, shown=_shown(found, request.policies))
 
@@ -114,6 +115,16 @@ def _shown(found: Comparison, policies: Sequence[str]) -> tuple[Row, ...]:
         raise UsageError(f"there is no policy {strangers[0]}", hint=f"--policy {listed(sorted(names), most=16)}")
     rows = [row for row in found.rows if not policies or {row.policy, row.name} & set(policies)]
     return tuple(rows if found.yardstick in rows else [*rows, found.yardstick])
+
+
+def _long(load: Requests | Series) -> bool:
+    return len(load.levels if isinstance(load, Series) else load) >= LONG
+
+
+def _at_once(work: Callable[[Task], Row], tasks: Sequence[Task]) -> list[Row]:
+    """Work tasks out in as many processes as there are cores; starting these only pays for long loads."""
+    with ProcessPoolExecutor(max_workers=min(len(tasks), os.cpu_count() or 1)) as pool:
+        return list(pool.map(work, tasks))
 
 
 @contextmanager

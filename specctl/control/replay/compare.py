@@ -7,7 +7,7 @@ future. There the yardstick is the best in hindsight of that schedule, every sta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from specctl.control.mode import Mode
@@ -87,15 +87,59 @@ def statics(setting: Setting, load: Requests | Series) -> tuple[Row, ...]:
     return tuple(found)
 
 
-def of_series(setting: Setting, series: Series, ours: Maker, fixed: Sequence[Row]) -> Comparison:
-    """Compare on a concurrency that is given from outside and does not react; `fixed`: the static modes' rows."""
-    values = Worth(setting.service, setting.objective)
-    rows = list(fixed)
-    for name, chooser in _online(setting, values, ours):
-        rows.append(series_row(setting, series, values, name, driven(setting, series, chooser)))
-    best = clairvoyant.plan(series, values, setting.start, setting.outage.seconds)
-    rows.append(series_row(setting, series, values, CLAIRVOYANT, best))
-    return Comparison(setting=setting, series=series, rows=rows, queueing=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One policy's share of a comparison; shares know nothing of each other, so that they may be worked out side by side."""
+
+    policy: str
+    setting: Setting
+    load: Requests | Series
+    series: Series
+    ours: Maker
+    fixed: Sequence[Row]
+
+    def row(self) -> Row:
+        """Work the policy's row out."""
+        values = Worth(self.setting.service, self.setting.objective)
+        match self.policy:
+            case "clairvoyant" | "hindsight":
+                return self._yardstick(values)
+            case "threshold":
+                chooser: Chooser = Threshold(worth=values)
+            case "hysteresis":
+                chooser = Threshold(worth=values, hold_s=HOLD_S, margin=MARGIN_RATIO)
+            case _:
+                chooser = self.ours(self.setting)
+        if isinstance(self.load, Requests):
+            return queue_row(self.setting, self.load, self.policy, chooser)
+        return series_row(self.setting, self.load, values, self.policy, driven(self.setting, self.load, chooser))
+
+    def _yardstick(self, values: Worth) -> Row:
+        if isinstance(self.load, Requests):
+            return in_hindsight(self.setting, self.load, self.series, values, self.fixed)
+        plan = clairvoyant.plan(self.series, values, self.setting.start, self.setting.outage.seconds)
+        return series_row(self.setting, self.series, values, self.policy, plan)
+
+
+# Works tasks out, in their order: the builtin map, or one that does several at a time.
+Run = Callable[[Callable[[Task], Row], Sequence[Task]], Iterable[Row]]
+
+
+def compare(
+    setting: Setting, load: Requests | Series, ours: Maker, fixed: Sequence[Row], *, run: Run = map
+) -> Comparison:
+    """Compare all policies; `fixed`: the static modes' rows.
+
+    A series is given from outside and does not react. Requests share the server; what a switch keeps waiting is served after it.
+    """
+    queueing = isinstance(load, Requests)
+    series = at_server(setting, load, fastest_mode(fixed)) if isinstance(load, Requests) else load
+    tasks = [
+        Task(policy=policy, setting=setting, load=load, series=series, ours=ours, fixed=fixed)
+        for policy in (OURS, HINDSIGHT if queueing else CLAIRVOYANT, THRESHOLD, HYSTERESIS)
+    ]
+    mine, yardstick, *thresholds = run(Task.row, tasks)
+    return Comparison(setting=setting, series=series, rows=(*fixed, *thresholds, mine, yardstick), queueing=queueing)
 
 
 def driven(setting: Setting, series: Series, chooser: Chooser) -> Schedule:
@@ -113,24 +157,6 @@ def series_row(setting: Setting, series: Series, values: Worth, policy: str, pla
     spent = schedule.times(series, plan, setting.outage.seconds)
     spans = tuple(schedule.stretches(series, plan, setting.outage.seconds))
     return Row(policy=policy, score=score.of_series(setting.service, series, values, spent), spans=spans)
-
-
-def _online(setting: Setting, values: Worth, ours: Maker) -> Iterator[tuple[str, Chooser]]:
-    """Yield the policies that do not know the future."""
-    yield THRESHOLD, Threshold(worth=values)
-    yield HYSTERESIS, Threshold(worth=values, hold_s=HOLD_S, margin=MARGIN_RATIO)
-    yield OURS, ours(setting)
-
-
-def of_requests(setting: Setting, requests: Requests, ours: Maker, fixed: Sequence[Row]) -> Comparison:
-    """Compare with queueing: requests share the server, and what a switch keeps waiting is served after it."""
-    values = Worth(setting.service, setting.objective)
-    series = at_server(setting, requests, fastest_mode(fixed))
-    rows = list(fixed)
-    for name, chooser in _online(setting, values, ours):
-        rows.append(queue_row(setting, requests, name, chooser))
-    rows.append(in_hindsight(setting, requests, series, values, fixed))
-    return Comparison(setting=setting, series=series, rows=rows, queueing=True)
 
 
 def best_mode(fixed: Sequence[Row]) -> Mode:
