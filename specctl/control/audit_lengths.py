@@ -17,7 +17,6 @@ ROUNDING = 0.006
 """Lines print two decimals."""
 SLACK = 0.02
 """Sums of tokens and of steps are read a step apart at most: 2 % over LEAST_STEPS."""
-LEAST_LENGTH = 0.75
 APART = 0.25
 """Two accept lengths of different minutes differ by task; by more than a quarter is a contradiction."""
 
@@ -62,20 +61,15 @@ def _of_steps(given: AuditInput) -> float | None:
 
 
 def shortest(given: AuditInput) -> Verdict:
-    """Hold the accept length against 1: each verify step commits a token at least.
-
-    An overlapped scheduler may keep a request that ended in the batch for one step more, so that short answers look shorter; what
-    is under LEAST_LENGTH no such step explains but for answers of three tokens, and it blocks nothing.
-    """
+    """Hold the accept length against 1: each verify step commits a token at least, and plain decoding exactly one."""
     length = _of_steps(given)
     if length is None:
         return Unknown(reason=f"fewer than {LEAST_STEPS} decode steps were counted in this mode")
-    if length < LEAST_LENGTH:
+    if length < 1 - SLACK:
         return Finding(
             id="M002",
             title="steps commit less than a token",
             reason=f"{length:.2f} tokens a step of a request, where each commits one at least",
-            blocks=False,
         )
     return None
 

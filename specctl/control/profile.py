@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from specctl.control.profile_bins import Distribution, merged, middle
 from specctl.control.profile_rates import Cell, Observation, halved, learn, measured, observation
-from specctl.control.sample.engine import DecodeSums, EngineSample
+from specctl.control.sample.engine import NO_STEPS, DecodeSums, EngineSample
 
 SLICE_S = 600.0
 SLICES = 144
@@ -26,7 +26,6 @@ MONDAY_OFFSET = 72
 """Unix time began on a Thursday, 00:00 UTC: 72 hours into a week that begins on Monday."""
 LEAST_HISTORY_S = 900.0
 """An hour of the week with less observed time behind it than this tells nothing."""
-_NOTHING = DecodeSums(steps=0.0, requests=0.0, busy_s=0.0, request_busy_s=0.0, tokens=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class Slice:
 
     begin_s: float
     load: Distribution = field(default_factory=Distribution)
-    decoded: DecodeSums = _NOTHING
+    decoded: DecodeSums = NO_STEPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +126,8 @@ def recent(profile: ConcurrencyProfile, horizon_s: float, now: float) -> Distrib
 
 
 def decoded(profile: ConcurrencyProfile, horizon_s: float, now: float) -> DecodeSums:
-    """Return the sums over decode steps of that time: tokens, accept length, tokens a second in all and of a request."""
-    total = _NOTHING
+    """Return the sums over decode steps of that time: accept length, tokens a second of decoding in all and of a request."""
+    total = NO_STEPS
     for part in _within(profile, horizon_s, now):
         total = total + part.decoded
     return total

@@ -28,8 +28,9 @@ class Figures:
 
     `span_s` is covered by samples, `known_s` of that with a concurrency that can be trusted, `idle_s` of that idle. `decoded`:
     the engine's sums over decode steps in the window; accept length, step seconds and tokens a second of decoding are its
-    properties. `tokens_s`: tokens a second of known time, idle and prefill included. `modes`: those seen, None among them where a
-    sample had none. `restarts`: how often counters went back.
+    properties. `tokens_s`: tokens a second, by realtime_tokens_total between the first and the last page in the window, idle time
+    and prefill included; None without two pages (decode steps do not count every token: see DecodeSums). `modes`: those seen, None
+    among them where a sample had none. `restarts`: how often counters went back.
     """
 
     span_s: float = 0.0
@@ -74,8 +75,9 @@ class _Sums:
     request_s: float = 0.0
     running_s: float = 0.0
     highest: int = 0
-    decoded_s: float = 0.0
     gains: int = 0
+    paged_s: float = 0.0
+    paged_tokens: float = 0.0
     steps: float = 0.0
     requests: float = 0.0
     busy_s: float = 0.0
@@ -96,10 +98,9 @@ class _Sums:
             self.context_s += span
             self.context_token_s += span * sample.context_tokens
 
-    def gain(self, sums: DecodeSums, span: float) -> None:
+    def gain(self, sums: DecodeSums) -> None:
         """Add what decode steps of a sample with a concurrency gained."""
         self.gains += 1
-        self.decoded_s += span
         self.steps += sums.steps
         self.requests += sums.requests
         self.busy_s += sums.busy_s
@@ -114,6 +115,9 @@ def figures(window: Window) -> Figures:
     restarts = 0
     for sample in window.samples:
         restarts += sample.restarted
+        if sample.counted is not None and sample.counted.decode_tokens is not None:
+            sums.paged_s += sample.counted.span_s
+            sums.paged_tokens += sample.counted.decode_tokens
         span, running, waiting = sample.span_s, sample.running, sample.waiting
         if span is None:
             continue
@@ -123,7 +127,7 @@ def figures(window: Window) -> Figures:
         modes.add(sample.mode)
         sums.known(sample, running, waiting, span)
         if sample.decoded is not None:
-            sums.gain(sample.decoded, span)
+            sums.gain(sample.decoded)
     return _figures(sums, frozenset(modes), restarts)
 
 
@@ -143,7 +147,7 @@ def _figures(sums: _Sums, modes: frozenset[Mode | None], restarts: int) -> Figur
         running=_ratio(sums.running_s, sums.known_s),
         highest=sums.highest if modes else None,
         decoded=decoded if sums.gains else None,
-        tokens_s=_ratio(sums.tokens, sums.decoded_s),
+        tokens_s=_ratio(sums.paged_tokens, sums.paged_s),
         context_tokens=_ratio(sums.context_token_s, sums.context_s),
         modes=modes,
         restarts=restarts,

@@ -44,11 +44,11 @@ class Activity(enum.Enum):
 class DecodeSums:
     """Sums over decode steps since the engine's start (`decode_moments` of /v1/loads), over all ranks.
 
-    `steps`: decode steps. `requests`: Σ requests of a step, that is verify steps of single requests. `busy_s`: Σ seconds of a step.
-    `request_busy_s`: Σ requests × seconds. `tokens`: tokens committed. No document names the six numbers; the recordings do: in
-    spec-dflash the first follows cuda_graph_passes_total{decode}, the second spec_verify_calls_total, the sixth
-    realtime_tokens_total{decode}; the fourth is Σ requests². They were recorded without the overlap scheduler, with which a request
-    that ended may be counted for one step more.
+    `steps`: decode steps. `requests`: Σ requests of a step, that is verify steps of single requests. `busy_s`: Σ seconds from one
+    step's launch to the next. `request_busy_s`: Σ requests × those seconds. `tokens`: accepted drafts, and one token more a request
+    and step. Read in SGLang 0.5.23's managers/scheduler.py (`_record_step_counters`, `_accumulate_decode_moment`): only a step that
+    follows another decode step within 2 s is in them, and no batch of health probes alone. So they are a true sample of decoding,
+    all on one basis, and their tokens are fewer than all tokens where prefills come in between.
     """
 
     steps: float
@@ -108,6 +108,10 @@ class DecodeSums:
     def step_s(self) -> float | None:
         """Return seconds of a decode step."""
         return self.busy_s / self.steps if self.steps > 0 else None
+
+
+NO_STEPS = DecodeSums(steps=0.0, requests=0.0, busy_s=0.0, request_busy_s=0.0, tokens=0.0)
+"""The sums of an engine that has not decoded yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

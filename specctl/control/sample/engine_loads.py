@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from specctl.control.sample.engine import DecodeSums, EngineLoad
+from specctl.control.sample.engine import NO_STEPS, DecodeSums, EngineLoad
 from specctl.control.sample.numbers import amount, count, mapping, parsed
 
 MAX_BYTES = 1 << 18
@@ -80,12 +80,15 @@ def _accept_length(ranks: Sequence[Rank]) -> float | None:
 
 
 def _sums(ranks: Sequence[Rank]) -> DecodeSums | None:
-    found = [_moments(rank.get("decode_moments")) for rank in ranks]
+    found = [_moments(rank["decode_moments"]) if "decode_moments" in rank else None for rank in ranks]
     told = [sums for sums in found if sums is not None]
     return sum(told[1:], told[0]) if told and len(told) == len(found) else None
 
 
 def _moments(value: object) -> DecodeSums | None:
+    """Return the sums; null is what SGLang answers before the first step (load_inquirer.py), and so a known zero."""
+    if value is None:
+        return NO_STEPS
     if not isinstance(value, list) or len(value) < 6:
         return None
     steps, requests, busy_us, _squares, request_busy_us, tokens = map(amount, value[:6])

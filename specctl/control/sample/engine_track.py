@@ -71,7 +71,7 @@ def advance(
         _sample(at_s, span, look, quiet=quiet),
         mode=mode if _steady(track, mode) else None,
         decoded=gained,
-        counted=_counted(track, page, alone=look is not None and look.load.decoded is None),
+        counted=_counted(track, page, alone=look is not None and look.load.decoded is None and track.sums is None),
         restarted=(sums is not None and track.sums is not None and gained is None) or _restarted(track.page, page),
     )
     after = EngineTrack(

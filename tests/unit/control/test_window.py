@@ -7,14 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specctl.control.mode import mode
-from specctl.control.sample.engine import Activity, DecodeSums, EngineSample
+from specctl.control.sample.engine import Activity, Counted, DecodeSums, EngineSample
 from specctl.control.window import MAX_SAMPLES, Figures, Window, figures, last, observe
 
 CHAIN = mode("dflash", {"block_size": 8})
 
 
 def sample(
-    at_s: float, running: int | None, *, span_s: float | None = 1.0, tokens: float | None = None
+    at_s: float,
+    running: int | None,
+    *,
+    span_s: float | None = 1.0,
+    tokens: float | None = None,
+    counted: Counted | None = None,
 ) -> EngineSample:
     """Return a sample; tokens are committed two a step, each step of all running requests taking 10 ms."""
     steps = (tokens or 0.0) / 2 / max(running or 1, 1)
@@ -33,6 +38,7 @@ def sample(
         waiting=None if running is None else 0,
         mode=CHAIN,
         decoded=None if tokens is None else decoded,
+        counted=counted,
         context_tokens=100.0 * running if running else None,
     )
 
@@ -49,7 +55,7 @@ def test_means_are_weighted_by_time() -> None:
     """Three seconds of four requests and one of none are a mean of three, a quarter of it idle."""
     found = figures(window(sample(3.0, 4, span_s=3.0, tokens=1200.0), sample(4.0, 0, tokens=0.0)))
     assert (found.concurrency, found.running, found.highest, found.idle_s) == (3.0, 3.0, 4, 1.0)
-    assert (found.tokens_s, found.context_tokens, found.modes) == (300.0, 400.0, frozenset({CHAIN}))
+    assert (found.tokens_s, found.context_tokens, found.modes) == (None, 400.0, frozenset({CHAIN}))
     assert found.decoded is not None
     assert (found.decoded.accept_length, found.decoded.batch) == pytest.approx((2.0, 4.0))
     assert (found.decoded.tokens_s, found.decoded.request_tokens_s) == pytest.approx((800.0, 200.0))
@@ -58,7 +64,14 @@ def test_means_are_weighted_by_time() -> None:
 def test_unknown_time_is_told_and_not_counted() -> None:
     """A minute without an answer is in no mean; it is the difference of span and known time."""
     found = figures(window(sample(1.0, 2, tokens=200.0), sample(61.0, None, span_s=60.0)))
-    assert (found.span_s, found.known_s, found.concurrency, found.tokens_s) == (61.0, 1.0, 2.0, 200.0)
+    assert (found.span_s, found.known_s, found.concurrency) == (61.0, 1.0, 2.0)
+
+
+def test_tokens_a_second_are_those_between_pages() -> None:
+    """Tokens a second are of the counter that grows with every token, over the time of its pages, and not of decode steps."""
+    pages = (Counted(span_s=10.0, decode_tokens=900.0), Counted(span_s=20.0, decode_tokens=0.0), Counted(span_s=5.0))
+    parts = [sample(float(at), 1, tokens=10.0, counted=page) for at, page in enumerate(pages)]
+    assert figures(window(*parts)).tokens_s == 30.0
 
 
 def test_nothing_known_is_none() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specctl.control.sample import engine_info, engine_lines, engine_loads, engine_metrics, numbers
-from specctl.control.sample.engine import EngineCounters, EngineLines, EngineLoad, TreeLine
+from specctl.control.sample.engine import NO_STEPS, EngineCounters, EngineLines, EngineLoad, TreeLine
 from specctl.engines._sglang_log import GRAMMAR
 from specctl.engines._sglang_metrics import METRICS
 
@@ -72,7 +72,7 @@ def test_what_is_no_number_stays_unknown(rank: dict[str, object]) -> None:
         assert found == numbers.count(rank[name])
     moments = rank["decode_moments"]
     sensible = isinstance(moments, list) and len(moments) >= 6 and None not in map(numbers.amount, moments[:6])
-    assert (load.decoded is not None) == sensible
+    assert (load.decoded is not None) == (sensible or moments is None)
 
 
 @given(st.lists(st.one_of(LINES, st.text(max_size=60)), max_size=12).map("".join))
@@ -167,6 +167,16 @@ def test_a_time_that_is_none_gives_no_age(answered: object) -> None:
     """Without a time stamp of the answer that names its zone, the age of the load is unknown."""
     body = json.dumps({"timestamp": answered, "loads": [{"timestamp": 1795970482.0}]}).encode()
     assert engine_loads.parse(body) == EngineLoad(ranks=1)
+
+
+def test_sums_before_the_first_step_are_none_yet_and_known() -> None:
+    """Null stands for no step so far; an engine without the field has no sums, which is something else."""
+    rank: dict[str, object] = {"num_running_reqs": 0}
+    with_null = engine_loads.parse(json.dumps({"loads": [{**rank, "decode_moments": None}]}).encode())
+    without = engine_loads.parse(json.dumps({"loads": [rank]}).encode())
+    assert with_null is not None
+    assert without is not None
+    assert (with_null.decoded, without.decoded) == (NO_STEPS, None)
 
 
 def test_ranks_add_up_and_the_oldest_counts() -> None:
