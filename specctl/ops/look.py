@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from specctl.engines.types import AlgoProfile
 from specctl.errors import ConnectError, NoHealthyReleaseError, RemoteCommandError, SpecctlError, UnhealthyError
 from specctl.fleet.types import Host, Server
 from specctl.ops.contact import Contact, contacts, each
@@ -12,6 +14,7 @@ from specctl.ops.engine_http import EngineClient
 from specctl.ops.gate import Gate, GateEnd, Question
 from specctl.ops.reporter import Reporter
 from specctl.ops.stored import current_of, reach, reach_deployed
+from specctl.rollout.agent_moves import live_move
 from specctl.rollout.facts import ServerFacts
 from specctl.rollout.launch import algo_profile
 from specctl.rollout.observation import Port
@@ -69,9 +72,10 @@ def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, s
                 f"server {server.name} is not running ({facts.unit.active or 'state unknown'})",
                 hint=f"specctl start --host {contact.host.name}",
             )
+        moved = live_move(facts)
         question = Question(
-            algo=algo_profile(server, current.algo),
-            knobs=current.knobs(),
+            algo=algo_profile(server, current.algo) if moved is None else _since_a_move(server, moved.algo),
+            knobs=current.knobs() if moved is None else moved.knobs,
             started=facts.unit,
             started_at_s=facts.now_s or 0.0,
             past_loads=facts.past_loads(current.algo),
@@ -88,6 +92,12 @@ def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, s
 
     found = each(selected, one)
     return {key: value for key, value in found.items() if isinstance(value, (GateEnd, SpecctlError))}
+
+
+def _since_a_move(server: Server, algo: str) -> AlgoProfile:
+    """Return the profile of an algo that a running engine was told: the lines of its start speak of another one."""
+    found = algo_profile(server, algo)
+    return replace(found, live_proof=tuple(each for each in found.live_proof if each.during == "smoke"))
 
 
 def opening_of(contact: Contact, server: Server, invocation: str | None) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ class LiveMove:
     algo: str
     knobs: Mapping[str, int] = field(default_factory=dict)
     who: str = WHO
+    proven: bool = False
 
     def __str__(self) -> str:
         return ", ".join([self.algo, *(f"{name} {value}" for name, value in self.knobs.items())])
@@ -36,7 +37,8 @@ def live_move(facts: ServerFacts) -> LiveMove | None:
             return None
         knobs = {str(name): reading.whole(value) for name, value in reading.mapping(row.get("knobs")).items()}
         who = reading.text(row.get("who")) or WHO
-        return LiveMove(algo=algo, knobs={k: v for k, v in knobs.items() if v is not None}, who=who)
+        kept = {name: value for name, value in knobs.items() if value is not None}
+        return LiveMove(algo=algo, knobs=kept, who=who, proven=row.get("proof") == "proven")
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from specctl.rollout import reading
+from specctl.rollout.agent_moves import live_move
 from specctl.rollout.facts import ServerFacts
 from specctl.rollout.guarded import Guard
 from specctl.rollout.observation import Port
@@ -148,14 +149,19 @@ def row(host: str, facts: ServerFacts, engine: EngineAnswers) -> Row:
         notes.insert(0, facts.guard.words())
     if last.get("result") in (Result.STOPPED.value, Result.FAILED.value):
         notes.append(f"last {last.get('act')}: {last.get('result')}")
+    algo, knobs = (facts.current.algo, facts.current.knobs()) if facts.current else (None, {})
+    moved = live_move(facts)
+    if moved is not None:
+        notes.append(f"set live by {moved.who}; a start would run {algo}")
+        algo, knobs = moved.algo, moved.knobs
     return Row(
         host=host,
         server=facts.name,
         state=state_of(facts, engine),
-        algo=facts.current.algo if facts.current else None,
-        knobs=facts.current.knobs() if facts.current else {},
+        algo=algo,
+        knobs=knobs,
         release=facts.current.id if facts.current else None,
-        proven=proof_of(facts),
+        proven=proof_of(facts) if moved is None else moved.proven,
         engine=engine,
         note="; ".join(notes) or None,
         guard=facts.guard,

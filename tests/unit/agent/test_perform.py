@@ -249,6 +249,12 @@ def test_a_live_change_is_recorded_if_the_engine_says_so(home: Home) -> None:
     assert plan["warnings"] == []
     shown = home.run("history", "--host", "here").stdout
     assert "live dflash, block_size 8" in shown
+    status = home.run("status", "--host", "here", "--json").stdout
+    (row,) = json.loads(status)["servers"]
+    assert (row["algo"], row["knobs"], row["proven"]) == ("dflash", {"block_size": 8}, True)
+    assert row["note"] == "set live by specctl-agent; a start would run ddtree"
+    health = home.run("health", "--host", "here")
+    assert health.returncode == 0, health.stderr
     home.told("DDTREE")
 
 
