@@ -107,4 +107,4 @@ def _show(found: Simulation, *, as_json: bool) -> None:
 
     folded = sys.stdout.isatty() or "COLUMNS" in os.environ
     out = console(width=None if folded else PIPE_WIDTH)
-    out.print(views.view(found.size, found.comparison, found.shown))
+    out.print(views.view(found.size, found.comparison, found.shown, width=out.width))

@@ -15,29 +15,39 @@ from specctl.control.replay.sizing import Size
 from specctl.ui.simulate_plot import title
 from specctl.ui.text import UNKNOWN
 
+SERIES_YARDSTICK = "the best schedule of all, its future known"
+QUEUEING_YARDSTICK = "the best in hindsight of a schedule that knows the future, static modes, thresholds"
 COLUMNS = ("POLICY", "MS/TOKEN", "P95", "TOKENS", "SWITCHES", "LOST MIN", "REGRET")
+# What a terminal loses first when it is narrower than the table.
+SPARED, WIDE = frozenset({"P95", "LOST MIN"}), 72
 
 
-def view(size: Size, found: Comparison, shown: Sequence[Row]) -> Group:
-    """Return the title, a row a policy with the yardstick last, and a line that says what it comes to."""
+def view(size: Size, found: Comparison, shown: Sequence[Row], *, width: int) -> Group:
+    """Return the title, a row a policy with the yardstick last, and what it comes to."""
+    columns = [name for name in COLUMNS if width >= WIDE or name not in SPARED]
     table = Table(box=None, pad_edge=False, header_style="column", show_edge=False)
-    for name in COLUMNS:
-        table.add_column(name, justify="left" if name == "POLICY" else "right", no_wrap=name != "POLICY")
+    for name in columns:
+        first = name == "POLICY"
+        table.add_column(name, justify="left" if first else "right", no_wrap=not first, overflow="fold")
     for row in shown:
         style = "id" if row.policy == OURS else "default"
-        table.add_row(Text(_name(row, found), style=style), *_figures(row.score), ratio(found.regret(row)))
+        cells = dict(zip(COLUMNS, (_name(row, found), *_figures(row.score), ratio(found.regret(row))), strict=True))
+        table.add_row(*(Text(cells[name], style=style if name == "POLICY" else "number") for name in columns))
     return Group(Text(title(size, found)), Text(), table, Text(), Text(summary(found)))
 
 
 def summary(found: Comparison) -> str:
-    """Say what the best and the worst static mode and our policy are worth against the yardstick."""
+    """Say what the yardstick is, and what the best and the worst static mode and our policy are worth against it."""
     fixed = sorted((row for row in found.rows if row.mode is not None), key=lambda row: -row.score.value)
-    words = [
-        f"the best static mode is {fixed[0].mode}, the worst, {fixed[-1].mode}, misses {_missed(found, fixed[-1])}"
-    ]
+    yardstick = QUEUEING_YARDSTICK if found.queueing else SERIES_YARDSTICK
     ours = [row for row in found.rows if row.policy == OURS]
-    words += [f"specctl misses {_missed(found, row)} in {_count(row.score.switches)}" for row in ours]
-    return "; ".join(words)
+    lines = [
+        f"* {yardstick}",
+        f"best static mode   {fixed[0].mode}, {_missed(found, fixed[0])}",
+        f"worst static mode  {fixed[-1].mode}, {_missed(found, fixed[-1])}",
+        *(f"specctl            {_missed(found, row)}, {_count(row.score.switches)}" for row in ours),
+    ]
+    return "\n".join(lines)
 
 
 def as_wire(size: Size, found: Comparison, shown: Sequence[Row]) -> Mapping[str, object]:
@@ -97,9 +107,9 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def tokens(count: float) -> str:
-    """Return a count of tokens with four figures."""
+    """Return a count of tokens with four figures or so."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= size:
+        if count >= 10 * size:
             return f"{count / size:.4g} {unit}"
     return f"{count:.0f}"
 
@@ -110,8 +120,13 @@ def ratio(value: float | None) -> str:
 
 
 def _missed(found: Comparison, row: Row) -> str:
+    regret = found.regret(row)
     what = "tokens" if found.setting.objective.metric is Metric.THROUGHPUT else "speed"
-    return f"{ratio(found.regret(row))} of the {what}"
+    return (
+        f"beats the yardstick by {ratio(-regret)}"
+        if regret is not None and regret < 0
+        else f"misses {ratio(regret)} of its {what}"
+    )
 
 
 def _count(switches: int) -> str:

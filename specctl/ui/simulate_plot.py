@@ -19,7 +19,7 @@ LEFT, RIGHT, TOP = 190, 20, 44
 WIDTH, HEIGHT = 760, 170
 BAND, GAP = 16, 8
 LINE = 18
-FONT = "font-family='system-ui, sans-serif' font-size='12' fill='#333333'"
+FONT = "font-family='DejaVu Sans, Verdana, sans-serif' font-size='12' fill='#333333'"
 # Steps between marks of the time axis, in seconds, and the unit that they are told in.
 STEPS = (
     (60, 60, "min"), (300, 60, "min"), (600, 60, "min"), (1800, 60, "min"), (3600, 3600, "h"), (10_800, 3600, "h"),
@@ -52,20 +52,21 @@ def title(size: Size, found: Comparison) -> str:
 
 
 def svg(found: Comparison, shown: Sequence[Row], *, title: str) -> str:
-    """Return the drawing as the text of an SVG file; `title` may have several lines."""
+    """Return the drawing as the text of an SVG file; `title` may have several lines. A static mode needs no band."""
+    banded = [row for row in shown if row.mode is None]
     modes = tuple(found.setting.service.rates)
     colours: dict[Mode | None, str] = {mode: COLOURS[place % len(COLOURS)] for place, mode in enumerate(modes)}
     frame = _Frame(span_s=found.series.span_s, colours={**colours, None: AWAY})
     lines = title.splitlines()
     top = TOP + (len(lines) - 1) * LINE
     under = top + HEIGHT + 2 * LINE
-    below = under + len(shown) * (BAND + GAP) + LINE
+    below = under + len(banded) * (BAND + GAP) + LINE
     parts = [
         *(_text(LEFT, TOP - LINE + place * LINE, line) for place, line in enumerate(lines)),
         *_concurrency(found.series, top),
         *_axis(frame, top, below - LINE - GAP),
     ]
-    for place, row in enumerate(shown):
+    for place, row in enumerate(banded):
         parts += _band(frame, row, under + place * (BAND + GAP))
     parts += _legend({**{str(mode): colours[mode] for mode in modes}, "switching": AWAY}, below)
     height = below + LINE * (1 + (len(modes) + 1 + 2) // 3)

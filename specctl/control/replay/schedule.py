@@ -45,7 +45,7 @@ class Times:
     @property
     def away_s(self) -> float:
         """Seconds in which a switch served nothing."""
-        return sum(self.away.values())
+        return sum(self.away.values(), 0.0)
 
 
 def stretches(series: Series, schedule: Schedule, away_s: float) -> Iterator[tuple[float, float, Mode | None]]:

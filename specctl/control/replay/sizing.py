@@ -84,17 +84,14 @@ def by_peak(trace: Trace, peak: float, service: Service, lengths: Lengths, seed:
 
 
 def _drawn(windows: Windows, peak: float, service: Service, lengths: Lengths, seed: int) -> Requests:
-    """Draw requests at rates that were corrected once: minutes differ by chance, and the busiest lies above the mean."""
+    """Draw requests, and leave some out or send some again: the busiest minute lies above its mean by chance."""
     each_s = lengths.prompt * service.prefill_s + lengths.answer / service.best_capacity
     highest = max(windows.rates) * each_s
     if highest <= 0:
         raise ValueError("no request arrives")
-    ratio = peak / highest
-    first = by_scale(windows, ratio, lengths, seed)
+    first = by_scale(windows, peak / highest, lengths, seed)
     assert isinstance(first, Requests)
-    found = by_scale(windows, ratio * peak / peak_load(service, first), lengths, seed)
-    assert isinstance(found, Requests)
-    return found
+    return scaled(first, peak / peak_load(service, first))
 
 
 def _bounded(count: float) -> None:
