@@ -17,6 +17,7 @@ SET = "/set_internal_state"
 SET_S = 10.0
 INFO_S = 10.0
 ALGO = "algo"
+KEY_REFUSED = (401, 403)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,14 @@ def live_fields(profile: EngineProfile, old: Mode, new: Mode) -> Mapping[str, ob
     return {engine_info.field_of(wanted.knobs[name]): value for name, value in changed.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What an engine answered to the question whether it takes a change: why not, and whether it would say so again."""
+
+    reason: str | None = None
+    lasting: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """One server's engine, asked over this host's loopback; keys come from credential files and are read anew for every call."""
@@ -88,24 +97,26 @@ class Engine:
         except NoAnswerError:
             return None
 
-    def takes(self, changes: Mapping[str, object]) -> str | None:
-        """Ask whether the engine takes such arguments at all, by telling it those that it has; return why not, or None.
+    def takes(self, changes: Mapping[str, object]) -> Asked:
+        """Ask whether the engine takes such arguments at all, by telling it those that it has.
 
         What nobody can set is answered [false] with status 200 (SGLang 0.5.23, engine facts 3.2), or refused as no number.
         """
         states = states_of(self.info())
         if not states:
-            return "/server_info tells no internal state"
+            return Asked(reason="/server_info tells no internal state")
         untold = [name for name in changes if any(name not in state for state in states)]
         if untold:
-            return f"/server_info does not tell {', '.join(untold)}"
+            return Asked(reason=f"/server_info does not tell {', '.join(untold)}")
         # A knob of an algo that does not run has no value; what selects the algo has one, and null means none.
         present = {name: states[0][name] for name, value in changes.items() if isinstance(value, str | None)}
         present |= {name: states[0][name] for name in changes if states[0][name] is not None}
         if not present:
-            return f"/server_info tells no value of {', '.join(changes)}"
+            return Asked(reason=f"/server_info tells no value of {', '.join(changes)}")
         reply = self.set(present)
-        return None if accepted(reply) else refusal(reply)
+        if accepted(reply):
+            return Asked(lasting=True)
+        return Asked(reason=refusal(reply), lasting=untouched(reply) and reply.status not in KEY_REFUSED)
 
 
 def states_of(info: Mapping[str, object] | None) -> tuple[Mapping[str, object], ...]:
@@ -133,7 +144,7 @@ def refusal(reply: Reply) -> str:
     """Say how a change was turned away."""
     if reply.status is None:
         return f"the engine gave no answer: {reply.failure}"
-    if reply.status in (401, 403):
+    if reply.status in KEY_REFUSED:
         return f"the engine refuses the key (status {reply.status})"
     if reply.status == 200:
         said = "[false]" if untouched(reply) else "half a yes" if isinstance(reply.body, list) else "no list"

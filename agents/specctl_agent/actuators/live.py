@@ -47,15 +47,18 @@ class Live:
         self._asked.clear()
 
     def can(self, old: Mode, new: Mode) -> str | None:
-        """Look into the profile, and ask the engine once whether it really takes such changes."""
+        """Look into the profile, and ask the engine whether it really takes such changes; what it would say again is kept."""
         try:
             changes = ask.live_fields(self.server.profile, old, new)
         except ask.CannotError as cannot:
             return str(cannot)
         names = tuple(sorted(changes))
-        if names not in self._asked:
-            self._asked[names] = self.engine.takes(changes)
-        return self._asked[names]
+        if names in self._asked:
+            return self._asked[names]
+        said = self.engine.takes(changes)
+        if said.lasting:
+            self._asked[names] = said.reason
+        return said.reason
 
     def switch(self, old: Mode, new: Mode, errand: Errand) -> Outcome:
         """Tell the engine, and read back what it says."""
@@ -67,7 +70,6 @@ class Live:
         reply = self.engine.set(changes)
         self._begin()
         if ask.untouched(reply):
-            self._asked[tuple(sorted(changes))] = ask.refusal(reply)
             return Refused(reason=ask.refusal(reply))
         return self._told(changes, ask.refusal(reply) if not ask.accepted(reply) else None, reply.took_s)
 
