@@ -6,9 +6,22 @@ Units are NVML's own; nvml_reply.py turns them into specctl's.
 
 from __future__ import annotations
 
+import sys
 from ctypes import addressof
 
-import pynvml
+# nvidia-ml-py imports one function from ctypes.util and never calls it; the real module would bring tempfile,
+# subprocess and random, 2 MB. An empty one stands there while it is imported, unless somebody needed the real one
+# before.
+_UNUSED = "ctypes.util"
+if _UNUSED in sys.modules:
+    import pynvml
+else:
+    _empty = type(sys)(_UNUSED)
+    _empty.find_library = None  # type: ignore[attr-defined]  # the one name that is imported
+    sys.modules[_UNUSED] = _empty
+    import pynvml
+
+    del sys.modules[_UNUSED]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

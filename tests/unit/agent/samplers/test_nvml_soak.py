@@ -39,7 +39,7 @@ def test_the_agent_does_not_grow(nvml: Scenario) -> None:
     """Over 100,000 ticks of the whole agent, beside eight GPUs and an engine, its processes together keep their size."""
     benchmark = Path(__file__).parents[4] / "benchmarks" / "agent_footprint.py"
     run = subprocess.run(
-        [sys.executable, str(benchmark), "--soak", "--ticks", str(LOOKS), "--speed", "150"],
+        [sys.executable, str(benchmark), "--soak", "--ticks", str(LOOKS), "--speed", "100"],
         capture_output=True,
         text=True,
         check=False,
