@@ -13,8 +13,11 @@ _EMPTY = (0.0,) * BINS
 
 
 def bin_of(concurrency: float) -> int:
-    """Return the place of the bin that holds that many requests; means fall where the next whole number would."""
-    return bisect.bisect_left(TOPS, concurrency)
+    """Return the place of the bin that holds that many requests; means fall where the next whole number would.
+
+    A mean of seconds misses a whole number in its last digits: three decimals count.
+    """
+    return bisect.bisect_left(TOPS, round(concurrency, 3))
 
 
 def middle(place: int) -> float:

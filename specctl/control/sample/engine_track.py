@@ -67,10 +67,12 @@ def advance(
     gained = sums.since(track.sums) if sums is not None and track.sums is not None else None
     quiet = _quiet(track, look, page, gained)
     span = None if track.at_s is None else max(at_s - track.at_s, 0.0)
+    told = _sample(at_s, span, look, quiet=quiet)
     sample = replace(
-        _sample(at_s, span, look, quiet=quiet),
+        told,
         mode=mode if _steady(track, mode) else None,
         decoded=gained,
+        context_tokens=None if told.running is None else _context_of(track.look, look, gained),
         counted=_counted(track, page, alone=look is not None and look.load.decoded is None and track.sums is None),
         restarted=(sums is not None and track.sums is not None and gained is None) or _restarted(track.page, page),
     )
@@ -115,7 +117,6 @@ def _sample(at_s: float, span: float | None, look: Look | None, *, quiet: bool |
     if look is None or activity not in (Activity.ACTIVE, Activity.IDLE):
         return EngineSample(at_s=at_s, span_s=span, activity=activity)
     load = look.load
-    used = load.used_tokens
     return EngineSample(
         at_s=at_s,
         span_s=span,
@@ -124,9 +125,20 @@ def _sample(at_s: float, span: float | None, look: Look | None, *, quiet: bool |
         waiting=None if asleep else load.waiting,
         max_running=load.max_running,
         ranks=max(load.ranks, 1),
-        # Left-overs stand in the pool while nothing runs (28 tokens after warm-up): they are nobody's context.
-        context_tokens=used / load.running if used and load.running else None,
     )
+
+
+def _context_of(before: Look | None, look: Look | None, gained: DecodeSums | None) -> float | None:
+    """Return the mean context of a request now, or of those that took the steps and have ended since."""
+    found = _context(look)
+    return _context(before) if found is None and gained is not None and gained.tokens > 0 else found
+
+
+def _context(look: Look | None) -> float | None:
+    """Return the mean context of the requests that ran; what stands in the pool while none runs is nobody's."""
+    if look is None or not look.load.running or not look.load.used_tokens:
+        return None
+    return look.load.used_tokens / look.load.running
 
 
 def _activity(at_s: float, look: Look | None, *, quiet: bool | None) -> Activity:

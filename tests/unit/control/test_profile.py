@@ -83,7 +83,7 @@ def filled(*parts: tuple[float, EngineSample], begin: ConcurrencyProfile | None 
 def test_bins_cover_every_concurrency() -> None:
     """Each bin ends where the next begins, and its middle lies in it."""
     assert [bin_of(top) for top in TOPS] == list(range(BINS - 1))
-    assert (bin_of(TOPS[-1] + 1), bin_of(2.5)) == (BINS - 1, 3)
+    assert (bin_of(TOPS[-1] + 1), bin_of(2.5), bin_of(4 + 1e-14)) == (BINS - 1, 3, 4)
     assert all(bin_of(middle(place)) == place for place in range(BINS))
 
 

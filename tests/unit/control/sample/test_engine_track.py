@@ -105,6 +105,14 @@ def test_the_same_look_gains_nothing_twice() -> None:
     assert [sample.decoded for sample in found] == [None, None, sums(160.0).since(sums(100.0)), None]
 
 
+def test_steps_have_the_context_of_the_requests_that_took_them() -> None:
+    """What was decoded before the last request ended had that request's context; an idle look has none."""
+    busy = look(1.0, running=2)
+    busy = replace(busy, load=replace(busy.load, used_tokens=900))
+    found = fold((1.0, busy), (2.0, look(2.0, tokens=180.0)), (3.0, look(3.0, tokens=180.0)))
+    assert [one.context_tokens for one in found] == [450.0, 450.0, None]
+
+
 def test_a_long_gap_is_unknown_time() -> None:
     """Of a minute in which the agent did not run, only its length is known."""
     found = fold((1.0, look(1.0, running=3)), (61.0, look(61.0, running=3)))[1]
