@@ -20,6 +20,7 @@ Numbers are those of the recordings' list of surprises; § are of the engine's f
 | 30: an unknown rank answers an empty list | ranks | test_no_rank_is_not_no_request |
 | 31: the retraction gauge is gone within a second | counter | test_retractions_are_counted |
 | §3.2: without --enable-metrics some figures are 0 and mean nothing | – | test_zeros_of_an_engine_without_metrics_are_not_read |
+| sums over decode steps are null before the first | null | test_no_step_yet_is_a_known_zero |
 | §4: counters that grow when a request ends are bursty | basis | test_finish_time_counters_lag_behind_tokens |
 | §4: commit length by finished requests is of the same requests | basis | test_finished_requests_and_steps_agree |
 | §4: ranks repeat each other; data-parallel ranks add up | labels | test_ranks_repeat_and_data_parallel_ranks_add_up |
@@ -42,6 +43,7 @@ import pytest
 from specctl.control.mode import mode
 from specctl.control.sample import engine_info, engine_lines, engine_loads, engine_metrics
 from specctl.control.sample.engine import (
+    NO_STEPS,
     Activity,
     DecodeLine,
     EngineCounters,
@@ -207,6 +209,12 @@ def test_no_rank_is_not_no_request() -> None:
     """A 200 with an empty list of ranks knows nothing of requests."""
     assert load("no-ranks") == EngineLoad(version="0.5.23")
     assert twice("no-ranks").activity is Activity.STALE
+
+
+def test_no_step_yet_is_a_known_zero() -> None:
+    """A server that has decoded nothing answers null for its sums: that is no step yet, and so it can be shown to be idle."""
+    assert load("before-first-step").decoded == NO_STEPS
+    assert twice("before-first-step").activity is Activity.IDLE
 
 
 def test_retractions_are_counted() -> None:
