@@ -18,6 +18,8 @@ MAX_FATAL = 8
 TREE_LINE = r"DDTREE metrics:"
 """What a tree prints where its profile says nothing else: a line of it speaks against any other algo."""
 _DECODE = "Decode batch"
+_ROUTINE = ("Prefill batch", ' HTTP/1.1" ')
+"""Most lines of a busy server: nothing is looked for in them, for sixty patterns a line would cost more than all else."""
 _RUNNING = re.compile(r"#running-req: (\d{1,9})\b")
 _QUEUED = re.compile(r"#queue-req: (\d{1,9})\b")
 _LENGTH = re.compile(r"\baccept len: ([\d.]{1,12})")
@@ -67,6 +69,8 @@ def _one(lines: EngineLines, text: str, reading: LineReader) -> EngineLines:
             # A tree's line follows each decode line: two decode lines with none between them mean that no tree decodes.
             last_is_tree=False if lines.since_tree > 0 else lines.last_is_tree,
         )
+    if any(word in text for word in _ROUTINE):
+        return lines
     match = reading.tree.search(text)
     if match is not None:
         last = tree_line(text, match)

@@ -258,11 +258,13 @@ def test_fatal_texts_are_kept_by_id_once_and_bounded() -> None:
     assert len(many.fatal) == engine_lines.MAX_FATAL
 
 
-def test_arguments_and_access_lines_are_no_deaths() -> None:
-    """Lines that print arguments or our own probes are not searched, whatever they hold."""
+def test_arguments_and_routine_lines_are_no_deaths() -> None:
+    """Lines that print arguments, a prefill or a request are not searched, whatever they hold."""
     lines = [
         "[2026-11-29 14:02:11] server_args=ServerArgs(x='CUDA out of memory')",
         'INFO:     127.0.0.1:1 - "GET /v1/loads?include=core,spec HTTP/1.1" 200 OK',
+        '[2026-11-29 14:02:11] INFO: 127.0.0.1:1 - "POST /CUDA out of memory HTTP/1.1" 404 Not Found',
+        "[2026-11-29 14:02:11] Prefill batch, #new-seq: 1, CUDA out of memory",
     ]
     assert engine_lines.fold(EngineLines(), lines, READING).fatal == ()
 
