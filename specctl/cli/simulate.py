@@ -51,7 +51,7 @@ START = Annotated[
 POLICY = Annotated[
     list[str] | None,
     typer.Option(
-        "--policy", metavar="NAME", help="Show these alone: static, threshold, hysteresis, specctl (repeatable)."
+        "--policy", metavar="NAME", help="Show these alone: static, threshold, hysteresis, agent (repeatable)."
     ),
 ]
 PROMPT = Annotated[float, typer.Option("--prompt-tokens", help="Mean prompt, where a trace has rates alone.")]

@@ -45,7 +45,7 @@ def summary(found: Comparison) -> str:
         f"* {yardstick}",
         f"best static mode   {fixed[0].mode}, {_missed(found, fixed[0])}",
         f"worst static mode  {fixed[-1].mode}, {_missed(found, fixed[-1])}",
-        *(f"specctl            {_missed(found, row)}, {_count(row.score.switches)}" for row in ours),
+        *(f"agent              {_missed(found, row)}, {_count(row.score.switches)}" for row in ours),
     ]
     return "\n".join(lines)
 

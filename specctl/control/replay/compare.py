@@ -23,7 +23,7 @@ from specctl.control.replay.service import Service
 from specctl.control.replay.worth import Worth
 
 STATIC, THRESHOLD, HYSTERESIS, OURS, CLAIRVOYANT, HINDSIGHT = (
-    "static", "threshold", "hysteresis", "specctl", "clairvoyant", "hindsight",
+    "static", "threshold", "hysteresis", "agent", "clairvoyant", "hindsight",
 )  # fmt: skip
 STEP_S = 1.0
 Span = tuple[float, float, Mode | None]

@@ -41,15 +41,15 @@ def test_a_table_tells_it(app: typer.Typer) -> None:
     ]
     assert lines[3].split() == ["POLICY", "MS/TOKEN", "P95", "TOKENS", "SWITCHES", "LOST", "MIN", "REGRET"]
     names = [line.split()[0] for line in lines[4:11]]
-    assert names == ["none", "dflash", "ddtree:tree_budget=16", "threshold", "hysteresis", "specctl", "clairvoyant"]
-    assert lines[-1].startswith("specctl            misses ")
+    assert names == ["none", "dflash", "ddtree:tree_budget=16", "threshold", "hysteresis", "agent", "clairvoyant"]
+    assert lines[-1].startswith("agent              misses ")
 
 
 def test_json_has_the_same(app: typer.Typer) -> None:
     """The same policies in the same order, times in seconds and unrounded."""
     found = json.loads(run(app, "concurrency.csv", "--json").output)["simulation"]
     assert [row["policy"] for row in found["policies"]] == [
-        "static", "static", "static", "threshold", "hysteresis", "specctl", "clairvoyant",
+        "static", "static", "static", "threshold", "hysteresis", "agent", "clairvoyant",
     ]  # fmt: skip
     assert found["policies"][2] == {
         "policy": "static", "mode": "ddtree:tree_budget=16", "mean_token_s": 16 / 740, "p95_token_s": 7 / 160, "tokens": 740.0,
@@ -59,10 +59,10 @@ def test_json_has_the_same(app: typer.Typer) -> None:
 
 def test_options_reach_the_replay(app: typer.Typer) -> None:
     """Objective, scale, start and the policies that are shown are those of the command line."""
-    words = ("--objective", "throughput", "--scale", "2", "--start", "none", "--policy", "specctl", "--json")
+    words = ("--objective", "throughput", "--scale", "2", "--start", "none", "--policy", "agent", "--json")
     found = json.loads(run(app, "azure_conv.csv", *words).output)["simulation"]
     assert (found["objective"], found["requests"], found["start"]) == ("throughput", 48, "none")
-    assert [row["policy"] for row in found["policies"]] == ["specctl", "hindsight"]
+    assert [row["policy"] for row in found["policies"]] == ["agent", "hindsight"]
 
 
 def test_a_drawing_is_written(app: typer.Typer) -> None:

@@ -69,8 +69,8 @@ def test_a_simulation_begins_where_it_is_told(start: str, mode: str) -> None:
 
 def test_policies_are_shown_alone() -> None:
     """Those that are asked for, by kind or by mode, and the yardstick."""
-    found = simulate.simulate(replace(SERIES, policies=("specctl", "dflash")))
-    assert [row.name for row in found.shown] == ["dflash", "specctl", "clairvoyant"]
+    found = simulate.simulate(replace(SERIES, policies=("agent", "dflash")))
+    assert [row.name for row in found.shown] == ["dflash", "agent", "clairvoyant"]
     static = simulate.simulate(replace(SERIES, policies=("static",)))
     assert [row.policy for row in static.shown] == ["static", "static", "static", "clairvoyant"]
 
@@ -115,7 +115,7 @@ def test_a_drawing_is_a_picture(tmp_path: Path) -> None:
     words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert (words[0] or "").startswith("azure_conv.csv · 14 s · 24 requests")
-    assert {"threshold", "hysteresis", "specctl", "hindsight"} <= set(words)
+    assert {"threshold", "hysteresis", "agent", "hindsight"} <= set(words)
 
 
 @pytest.mark.slow

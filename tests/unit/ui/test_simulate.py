@@ -42,7 +42,7 @@ def test_lines_fit_and_every_policy_is_named(load: Requests | Series, width: int
     lines = shown(load, width)
     assert max(len(line) for line in lines) <= width
     assert "…" not in "".join(lines)
-    for name in ("none", "dflash", "ddtree:tree_budget=16", "threshold", "hysteresis", "specctl"):
+    for name in ("none", "dflash", "ddtree:tree_budget=16", "threshold", "hysteresis", "agent"):
         assert [line for line in lines if line.startswith(name)]
     assert [line for line in lines if line.startswith(("clairvoyant *", "hindsight *"))]
 
@@ -77,12 +77,12 @@ def test_who_beats_the_yardstick_is_said_to() -> None:
     assert (
         views.summary(replace(found, rows=rows))
         .splitlines()[-1]
-        .startswith("specctl            beats the yardstick by 25.0 %")
+        .startswith("agent              beats the yardstick by 25.0 %")
     )
 
 
 def test_a_load_without_tokens_has_no_regret() -> None:
     """Where nothing was served there is nothing to miss: unknown is —, and no number is made up."""
     lines = shown(Series(step_s=1.0, levels=[0] * 10), 80)
-    row = next(line for line in lines if line.startswith("specctl"))
-    assert row.split() == ["specctl", "—", "—", "0", "0", "0.0", "—"]
+    row = next(line for line in lines if line.startswith("agent"))
+    assert row.split() == ["agent", "—", "—", "0", "0", "0.0", "—"]

@@ -61,7 +61,7 @@ def test_a_pixel_has_the_mode_that_it_mostly_was() -> None:
 def test_static_modes_have_no_band_but_a_colour() -> None:
     """The legend names every mode and switching; bands are those of policies that decide."""
     found = words(drawn([1, 4, 8] * 100))
-    assert {"none", "dflash", "ddtree:tree_budget=16", "switching", "threshold", "specctl", "clairvoyant"} <= set(found)
+    assert {"none", "dflash", "ddtree:tree_budget=16", "switching", "threshold", "agent", "clairvoyant"} <= set(found)
     assert found.count("none") == 1
 
 
