@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from specctl_agent import config as configs
-from specctl_agent import metrics, model
+from specctl_agent import metrics
 from specctl_agent.clock import Clock, HostClock
 from specctl_agent.config import Config
 from specctl_agent.control import ControlSocket
@@ -21,10 +21,12 @@ from specctl_agent.intent import Intents
 from specctl_agent.keeping import Keeping
 from specctl_agent.log import INFO, Log
 from specctl_agent.loop import HostEyes, Loop
+from specctl_agent.model import Models
 from specctl_agent.notify import Notify
 from specctl_agent.orders import FORMAT as ORDERS_FORMAT
 from specctl_agent.orders import NAME as ORDERS
 from specctl_agent.orders import Orders
+from specctl_agent.places import Places
 from specctl_agent.samplers.host import HostSampler
 from specctl_agent.samplers.nvml import NvmlSampler
 from specctl_agent.samplers.runner import Slot
@@ -51,22 +53,28 @@ def run(path: Path | None, version: str, stopping: threading.Event, log: Log) ->
         os.close(lock)
 
 
-def assemble(config: Config, clock: Clock, version: str, log: Log, stopping: threading.Event) -> tuple[Loop, Doors]:
-    """Make the loop and the sockets that speak for it; nothing runs yet."""
+def assemble(
+    config: Config, clock: Clock, version: str, log: Log, stopping: threading.Event | None = None
+) -> tuple[Loop, Doors]:
+    """Make the loop and the sockets that speak for it; nothing runs yet. `stopping` ends errands that wait."""
+    stop = stopping or threading.Event()
     keeping = Keeping(folder=config.state, log=log)
     orders = Orders(file=keeping.file(ORDERS, ORDERS_FORMAT), clock=clock)
     orders.load()
     journal = DecisionJournal(config.state, keeping.complaints)
     intents = Intents(config.state / INTENTS, boot=clock.now().boot, wall=lambda: clock.now().wall_s)
+    places = Places(config.servers)
+    models = Models(keeping.complaints)
     means = Means(
         keeping=keeping,
         orders=orders,
         journal=journal,
         log=log,
         open_hands=lambda place: open_hands(
-            place, state=config.state, intents=intents, boot=clock.now().boot, stopping=stopping
+            place, state=config.state, intents=intents, boot=clock.now().boot, stopping=stop
         ),
-        rates=model.rates,
+        find=places.find,
+        rates=lambda place, _watch, _now: models.rates(place),
     )
     loop = Loop(
         config=config,
@@ -79,6 +87,7 @@ def assemble(config: Config, clock: Clock, version: str, log: Log, stopping: thr
             nvml=Slot(NvmlSampler),
             make_host=lambda units: Slot(lambda: HostSampler(state_dir=config.state, units=units)),
         ),
+        places=places,
         make_ward=lambda place: Ward.of(place, means),
         version=version,
     )

@@ -36,10 +36,8 @@ class Errands:
 
     @property
     def busy(self) -> str | None:
-        """Return the errand under way, in words."""
-        if self._thread is None or not self._thread.is_alive():
-            return None
-        return f"{self._what}, for {time.monotonic() - self._began_s:.0f} s"
+        """Return the errand under way, in words: until what came of it has been collected."""
+        return None if self._thread is None else f"{self._what}, for {time.monotonic() - self._began_s:.0f} s"
 
     def send(self, cost: Cost, old: Mode, new: Mode, reason: str, *, conduct: AgentMode, held: str | None) -> None:
         """Begin a switch."""
@@ -63,7 +61,10 @@ class Errands:
         return True
 
     def collect(self) -> tuple[Done, ...]:
-        """Return what has ended since the call before."""
+        """Return what came of the errand once it has ended; nothing before."""
+        if self._thread is None or self._thread.is_alive():
+            return ()
+        self._thread = None
         found = []
         while True:
             try:

@@ -29,7 +29,7 @@ from specctl_agent.samplers.runner import Health, Slot, next_beat
 from specctl_agent.ward import Ward
 
 PERIOD_S = 1.0
-PLACES_EACH_S = 5.0
+PLACES_EACH_S = 2.0
 SAVE_EACH_S = 60.0
 STOP_S = 5.0
 
@@ -81,12 +81,12 @@ class Loop:
     orders: Orders
     journal: DecisionJournal
     host_eyes: HostEyes
+    places: Places
     make_ward: Callable[[Place], Ward]
     version: str
     doors: Doors | None = None
     picture: Picture = field(init=False)
     wards: dict[str, Ward] = field(default_factory=dict)
-    _places: Places = field(init=False)
     _gpus: GpuWatch = field(default_factory=GpuWatch)
     _due_s: dict[str, float] = field(default_factory=dict)
     _ticks: int = 0
@@ -95,7 +95,6 @@ class Loop:
     _began_wall_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self._places = Places(self.config.servers)
         self._began_wall_s = self.clock.now().wall_s
         self.picture = self._pictured(self.clock.now())
 
@@ -162,7 +161,7 @@ class Loop:
     def _look_for_servers(self) -> None:
         """Begin with servers that were deployed, end with those that are gone, and take up what changed of the others."""
         try:
-            found, wrong = self._places.look()
+            found, wrong = self.places.look()
         except OSError as error:
             self.keeping.complaints.trouble("servers", f"{self.config.servers} cannot be read: {error.strerror}")
             return

@@ -78,6 +78,13 @@ class Places:
                 wrong[folder.name] = known[1]
         return found, wrong
 
+    def find(self, name: str) -> Place | None:
+        """Return one server as it is now; None where it is gone, or cannot be read."""
+        try:
+            return self.look()[0].get(name)
+        except OSError:
+            return None
+
     def _folders(self) -> list[Path]:
         try:
             return sorted(path for path in self._servers.iterdir() if not path.name.startswith("."))

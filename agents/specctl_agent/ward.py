@@ -45,6 +45,7 @@ class Means:
     log: Log
     open_hands: Callable[[Place], Acting]
     rates: Callable[[Place, Watch, Now], Rates | None]
+    find: Callable[[str], Place | None]
 
 
 @dataclass(slots=True)
@@ -65,6 +66,8 @@ class Ward:
     _sent: Act | None = None
     _standing: Standing = field(default_factory=Standing)
     _mend_s: float = 0.0
+    _ways: Ways | None = None
+    _ways_from: Mode | None = None
     _rates: Rates | None = None
     _rates_s: float = 0.0
 
@@ -76,7 +79,7 @@ class Ward:
             means.log(WARNING, "profile", server=place.name, reason=loaded.said)
         watch = Watch(place=place, eyes=open_eyes(place), profile=loaded.profile)
         acting = means.open_hands(place)
-        ways = Slot(lambda: WaysSampler(watch.place, acting, lambda: watch.mode))
+        ways = Slot(lambda: WaysSampler(place, acting, place.deployed))
         ward = cls(means=means, watch=watch, mind=Mind(place.note.server.agent), errands=Errands(acting), ways=ways)
         ward._take_up(means.keeping.state(place.name).load())
         watch.eyes.start()
@@ -116,24 +119,21 @@ class Ward:
             return
         self.watch.place = place
         self.mind.settings = place.note.server.agent
-        acting = self.means.open_hands(place)
-        self.errands.acting = acting
-        self.ways.stop()
-        self.ways = Slot(lambda: WaysSampler(self.watch.place, acting, lambda: self.watch.mode))
-        self.ways.start()
+        self.errands.acting = self.means.open_hands(place)
+        self._look_for_ways(place.deployed)
         if endpoint(before) != endpoint(place) or before.note.server.profile != place.note.server.profile:
             self.watch.eyes.stop()
             self.watch.eyes = open_eyes(place)
             self.watch.eyes.start()
 
     def turn(self, now: Now, gpus: GpuWatch, invocation: str | None) -> None:
-        """Take one turn: look, take in what errands brought, decide, and act on it."""
+        """Take one turn: take in what errands brought, look, decide, and act on it."""
         self._invocation = invocation or self._invocation
         self._standing = self.means.orders.of(self.name)
         self._tend(now)
-        self.watch.observe(now, self.expected)
         for done in self.errands.collect():
             self._ended(done, now)
+        self.watch.observe(now, self.expected)
         if self.errands.busy is not None:
             return
         if now.mono_s >= self._mend_s:
@@ -147,17 +147,28 @@ class Ward:
             if slot.tend(now.mono_s):
                 self.means.log(WARNING, "collector-hangs", collector=slot.name)
 
+    def _look_for_ways(self, running: Mode | None) -> None:
+        """Ask anew what can be done from a mode; until the answer comes, what was known before counts."""
+        place, acting = self.watch.place, self.errands.acting
+        self._ways_from = running
+        self.ways.stop()
+        self.ways = Slot(lambda: WaysSampler(place, acting, running))
+        self.ways.start()
+
     def slots(self) -> tuple[Slot[object], ...]:
         """Return the server's samplers."""
         return (*self.watch.eyes.each(), self.ways)
 
     def _decide(self, now: Now, gpus: GpuWatch) -> None:
+        if self.watch.mode is not None and self.watch.mode != self._ways_from:
+            self._look_for_ways(self.watch.mode)
+        self._ways = self.ways.read(now.mono_s).value or self._ways
         if now.mono_s >= self._rates_s:
             self._rates_s = now.mono_s + RATES_EACH_S
             self._rates = self.means.rates(self.watch.place, self.watch, now)
         holder = self.errands.acting.holder()
         beside = Beside(
-            ways=self.ways.read(now.mono_s).value,
+            ways=self._ways,
             rates=self._rates,
             gpu_troubles=gpus.troubles(self.watch.place.note.server.gpus),
             lease_holder=None if holder == WHO else holder,
@@ -214,6 +225,9 @@ class Ward:
             self.lost_s += report.took_s
         if report.mode is not None and (done.cost is Cost.LIVE or done.cost is None):
             self._moved, self._moved_at = report.mode, self._start
+        place = self.means.find(self.name)
+        if place is not None:
+            self.move(place)  # a restart has changed what is deployed: nothing must be decided by what was
         if act is not None and done.old is not None:
             if report.done:
                 self.mind.arrived(done.old, act, now, report.took_s)
@@ -226,11 +240,10 @@ class Ward:
     def picture(self, now: Now) -> ServerPicture:
         """Return what is to be shown of the server."""
         watch, pin, frozen = self.watch, self._standing.pin, self.mind.state.frozen
-        ways = self.ways.read(now.mono_s).value
         return ServerPicture(
             server=self.name,
             conduct=self.conduct,
-            modes=ways.modes if ways is not None else watch.place.startable,
+            modes=self._ways.modes if self._ways is not None else watch.place.startable,
             mode=watch.mode,
             sample=watch.sample,
             sample_age_s=watch.look_age_s,

@@ -39,6 +39,7 @@ class Watch:
     sample: EngineSample | None = None
     mode: Mode | None = None
     expected: Mode | None = None
+    _expected_s: float = 0.0
     info: EngineInfo | None = None
     page: Page | None = None
     lines: EngineLines | None = None
@@ -57,9 +58,10 @@ class Watch:
         at_s = now.mono_s
         loads, pages = self.eyes.loads.read(at_s), self.eyes.pages.read(at_s)
         infos, lines = self.eyes.infos.read(at_s), self.eyes.lines.read(at_s)
-        self.expected = expected
+        if expected != self.expected:
+            self.expected, self._expected_s = expected, at_s
         self.info, self.lines, self.page = infos.value, lines.value, pages.value
-        self.mode = self._believed(infos, expected)
+        self.mode = self._believed(infos, expected, at_s)
         self._track, sample = advance(self._track, at_s=at_s, look=loads.value, page=pages.value, mode=self.mode)
         self.look_age_s = _age(loads)
         self.sample = sample
@@ -77,10 +79,13 @@ class Watch:
             self._figures = windows.figures(self.window)
         return self._figures
 
-    def _believed(self, infos: Reading[EngineInfo], expected: Mode | None) -> Mode | None:
-        """Return what the engine runs: what was put there, in the engine's own fuller words; None where those contradict it."""
+    def _believed(self, infos: Reading[EngineInfo], expected: Mode | None, at_s: float) -> Mode | None:
+        """Return what the engine runs: what was put there, in the engine's own fuller words; None where those contradict it.
+
+        Words from before it was put there, and words that are old, count for nothing.
+        """
         info, age_s = infos.value, infos.age_s
-        if expected is None or info is None or age_s is None or age_s > INFO_FRESH_S:
+        if expected is None or info is None or age_s is None or age_s > min(INFO_FRESH_S, at_s - self._expected_s):
             return expected
         deployed = {**self.place.knobs, expected.algo: dict(expected.knobs)}
         claimed = engine_info.claimed(info, self.place.note.server.profile, deployed)

@@ -6,7 +6,7 @@ A sampler, since the engine has to be asked: it must not delay the loop.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from specctl.control import mode as modes
@@ -46,7 +46,7 @@ class WaysSampler:
     period_s = PERIOD_S
     deadline_s = DEADLINE_S
 
-    def __init__(self, place: Place, acting: Acting, running: Callable[[], Mode | None]) -> None:
+    def __init__(self, place: Place, acting: Acting, running: Mode | None) -> None:
         self.name = f"{place.name}/ways"
         self._place = place
         self._acting = acting
@@ -54,7 +54,7 @@ class WaysSampler:
 
     def sample(self) -> Ways:
         """Look at note, records and engine."""
-        place, running = self._place, self._running()
+        place, running = self._place, self._running
         found = candidates(place, running)
         live_knobs, live_algos, why = self._live(running, found)
         agent = place.note.server.agent

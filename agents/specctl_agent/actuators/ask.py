@@ -87,8 +87,11 @@ class Engine:
 
     def info(self) -> Mapping[str, object] | None:
         """Return the body of /server_info; None where none came."""
-        reply = EngineClient.of(self.here, self.server).get("/server_info", timeout_s=INFO_S)
+        reply = self._info()
         return reply.fields if reply.status == 200 else None
+
+    def _info(self) -> Reply:
+        return EngineClient.of(self.here, self.server).get("/server_info", timeout_s=INFO_S)
 
     def running_requests(self) -> int | None:
         """Return running plus waiting requests; None when the engine cannot say, or does not answer."""
@@ -102,7 +105,10 @@ class Engine:
 
         What nobody can set is answered [false] with status 200 (SGLang 0.5.23, engine facts 3.2), or refused as no number.
         """
-        states = states_of(self.info())
+        info = self._info()
+        if info.status != 200:
+            return Asked(reason=refusal(info))
+        states = states_of(info.fields)
         if not states:
             return Asked(reason="/server_info tells no internal state")
         untold = [name for name in changes if any(name not in state for state in states)]

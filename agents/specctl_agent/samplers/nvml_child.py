@@ -67,8 +67,8 @@ class Gpu:
         self.links = [Column(question, index) for question in nvml.LINKS]
         self.processes_told = True
 
-    def row(self, columns: Sequence[Column], held: mmap) -> list[int | None]:
-        """Return the values; what fails this once is None. Raises NvmlError where the GPU does not answer at all."""
+    def row(self, columns: Sequence[Column], held: mmap) -> tuple[list[int | None], nvml.NvmlError | None]:
+        """Return the values, and the last error that made one of them None for this once. Raises NvmlError for graver ones."""
         values: list[int | None] = []
         failure = None
         for column in columns:
@@ -79,9 +79,7 @@ class Gpu:
                     raise
                 values += column.blank
                 failure = error
-        if failure is not None and values.count(None) == len(values):
-            raise failure
-        return values
+        return values, failure
 
     def processes(self, held: mmap) -> list[tuple[int, int | None]] | None:
         """Return (pid, bytes) of each process on it; None where they are not told."""
@@ -119,21 +117,39 @@ class Watch:
         self._tell_xids()
         if asked & wire.RETRY_LOST:
             self._retry()
-        samples = [(gpu, self._row(gpu, gpu.fast)) for gpu in self._gpus]
-        told = [gpu for gpu, row in samples if row]
-        fast = [(gpu.index, row) for gpu, row in samples if row]
-        wear = [(gpu.index, self._row(gpu, gpu.wear)) for gpu in told] if asked & wire.WEAR else []
-        processes = [(gpu.index, self._processes(gpu)) for gpu in told] if asked & wire.PROCESSES else []
+        fast, wear, processes = [], [], []
+        for gpu in self._gpus:
+            fast_row = self._vital(gpu)
+            wear_row = self._row(gpu, gpu.wear) if fast_row and asked & wire.WEAR else []
+            found = self._processes(gpu) if fast_row and asked & wire.PROCESSES else None
+            if gpu.index in self._lost:
+                continue
+            fast.append((gpu.index, fast_row))
+            if wear_row:
+                wear.append((gpu.index, wear_row))
+            if asked & wire.PROCESSES:
+                processes.append((gpu.index, found))
         self._gpus = [gpu for gpu in self._gpus if gpu.index not in self._lost]
-        lost = list(self._lost.items())
-        self._send((wire.SAMPLE, fast, [row for row in wear if row[1]], processes, lost))
+        self._send((wire.SAMPLE, fast, wear, processes, list(self._lost.items())))
         if asked & wire.LINKS and self._gpus:
             self._tell_links()
 
-    def _row(self, gpu: Gpu, columns: Sequence[Column]) -> list[int | None]:
-        """Return the row, empty where the GPU is lost; raises NvmlError where the driver is gone."""
+    def _vital(self, gpu: Gpu) -> list[int | None]:
+        """Return the fast row, empty where the GPU is lost: a GPU that answers none of it is, whatever its errors say."""
         try:
-            return gpu.row(columns, self._held)
+            row, failure = gpu.row(gpu.fast, self._held)
+        except nvml.NvmlError as error:
+            self._lose(gpu.index, error)
+            return []
+        if failure is not None and row.count(None) == len(row):
+            self._lose(gpu.index, failure)
+            return []
+        return row
+
+    def _row(self, gpu: Gpu, columns: Sequence[Column]) -> list[int | None]:
+        """Return another row, empty where the GPU is lost; raises NvmlError where the driver is gone."""
+        try:
+            return gpu.row(columns, self._held)[0]
         except nvml.NvmlError as error:
             self._lose(gpu.index, error)
             return []
