@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -294,3 +296,37 @@ def test_a_lie_is_found(tmp_path: Path, fault: str, running: Mode, check_id: str
 
         wait_until(found, limit_s=40.0, what=f"{check_id} of {fault}")
         watch.close()
+
+
+@pytest.mark.slow  # a frozen scheduler is told by ten seconds of silence
+def test_a_scheduler_that_hangs_is_told_from_a_busy_one(folders: labmodels.Folders, tmp_path: Path) -> None:
+    """Every endpoint still answers 200 with a request running; the age of the load says that nobody publishes any more."""
+    arguments = ("--enable-metrics", "--inject", "hang:serving")
+    with LabServer(folders, tmp_path, *arguments, env=ALLOW_FAULTS) as server:
+        watch = Watch(server.ready(), running=mode("none"))
+        watch.settled()
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            pool.submit(server.generate, tokens=TOKENS)
+            busy = watch.until(lambda one: one.running == 1, "load")
+            frozen = watch.until(lambda one: one.activity is Activity.FROZEN, "the hang")
+            assert server.status("/ready") == 200
+            assert server.status("/v1/loads") == 200
+            assert server.process is not None
+            server.process.kill()
+        watch.close()
+    assert busy.activity is Activity.ACTIVE
+    assert frozen.concurrency is None
+
+
+def test_a_server_that_is_stopped_costs_a_bounded_look(watch: Watch) -> None:
+    """A stopped process holds its connections and says nothing: the look ends in time, and is no answer; it is back when it is."""
+    watch.settled()
+    watch.server.signal(signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        with pytest.raises(NoAnswerError, match="in time"):
+            watch.loads.sample()
+        assert time.monotonic() - began < watch.loads.deadline_s
+    finally:
+        watch.server.signal(signal.SIGCONT)
+    watch.until(lambda one: one.activity is Activity.IDLE, "that it is back")
