@@ -21,7 +21,7 @@ def keep(record: Mapping[str, object]) -> str | None:
     A full disk here must not turn a good deploy into a failed one: the caller shows the text as a warning, and the host has the
     record.
     """
-    line = json.dumps(record, sort_keys=True, ensure_ascii=False) + "\n"
+    line = json.dumps(record, sort_keys=True) + "\n"
     path = state_home() / "records.jsonl"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -36,7 +36,7 @@ def check(inventory: options.INVENTORY = None, as_json: options.JSON = False) ->
     except InventoryError as error:
         if not as_json:
             raise
-        typer.echo(json.dumps({"sound": False, **error.as_json()}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps({"sound": False, **error.as_json()}, indent=2))
         return error.exit_code
     servers = sum(len(host.servers) for host in fleet.hosts)
     if as_json:
@@ -47,7 +47,7 @@ def check(inventory: options.INVENTORY = None, as_json: options.JSON = False) ->
             "servers": servers,
             "problems": [],
         }
-        typer.echo(json.dumps(counts, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(counts, indent=2))
     else:
         typer.echo(
             f"{', '.join(fleet.files)}: sound · {_count(len(fleet.hosts), 'host')} · {_count(servers, 'server')}"
@@ -76,7 +76,7 @@ def list_servers(
     hosts = select_hosts(fleet, chosen)
     if as_json:
         rows = [{**wire.host_values(one), "servers": [wire.server_values(s) for s in one.servers]} for one in hosts]
-        typer.echo(json.dumps({"hosts": rows}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps({"hosts": rows}, indent=2))
         return EXIT_OK
     from specctl.ui.inventory import fleet_table
 
@@ -112,7 +112,7 @@ def show(
                 if owner is one
             ]
             rows.append({**wire.host_values(one), "provenance": wire.origin_values(one.provenance), "servers": mine})
-        typer.echo(json.dumps({"hosts": rows}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps({"hosts": rows}, indent=2))
         return EXIT_OK
     from specctl.ui.inventory import host_view
 

@@ -44,7 +44,7 @@ def lint(
             "servers": [{"host": one.name, "server": each.name} for one, each in selected],
             "findings": [one.as_json() for one in findings],
         }
-        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(shown, indent=2))
     else:
         from specctl.ui import lint as views
         from specctl.ui.theme import console
@@ -71,7 +71,7 @@ def _list_rules(*, as_json: bool) -> int:
             }
             for one in found
         ]
-        typer.echo(json.dumps({"rules": rows}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps({"rules": rows}, indent=2))
     else:
         for one in found:
             typer.echo(f"{one.id}  {one.severity.value:<7}  {one.title}")

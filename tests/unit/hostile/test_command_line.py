@@ -147,6 +147,8 @@ def require_sound(shell: Shell, words: Sequence[str]) -> str:
 @example(("inventory", "list"), ["--host", "\x1b[2J"], False)
 @example(("status",), ["--host", "caf\udce9"], False)
 @example(("lint",), ["-i", "caf\udce9.yaml"], True)
+@example(("inventory", "check"), ["-i", "caf\udce9"], True)
+@example(("deploy", "--dry-run"), ["--reason", "caf\udce9"], True)
 def test_values(shell: Shell, command: tuple[str, ...], words: list[str], as_json: bool) -> None:
     """Any option values are refused in words or select something; with --json what is printed is JSON."""
     shell.write(inventory())
