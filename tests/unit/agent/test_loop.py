@@ -154,6 +154,7 @@ def test_one_line_a_change_and_none_a_second(world: World) -> None:
     assert (len(world.said.events), len(world.decisions())) == (said, decided)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("chain_wins")
 @pytest.mark.parametrize("conduct", [AgentMode.OBSERVE, AgentMode.ADVISE])
 def test_it_only_says_what_it_would_do(world: World, lab: LabServer, conduct: AgentMode) -> None:
@@ -169,6 +170,7 @@ def test_it_only_says_what_it_would_do(world: World, lab: LabServer, conduct: Ag
     assert [event["would"] for event in world.said.of("decision") if event["rule"] == "gain"] == [True]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tree_again")
 def test_a_hold_and_a_pin_win_over_everything(world: World, lab: LabServer) -> None:
     """Held, it acts on nothing; pinned, it goes where the pin says without a model or load; unpinned, it decides again."""
@@ -190,6 +192,7 @@ def test_a_hold_and_a_pin_win_over_everything(world: World, lab: LabServer) -> N
     world.until(lambda: world.decisions()[-1]["rule"] != "pinned", "it decides again")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tree_again", "chain_wins")
 def test_a_restart_of_the_agent_forgets_nothing(tmp_path: Path, world: World, lab: LabServer) -> None:
     """Another agent on the same folder knows what the first put there, its counts, its orders and its decisions."""
@@ -207,6 +210,7 @@ def test_a_restart_of_the_agent_forgets_nothing(tmp_path: Path, world: World, la
     again.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_is_deployed_anew_or_undeployed(world: World, home: Path) -> None:
     """What a deploy changes is taken up within seconds, what an undeploy removes is let go; others are not disturbed."""
     world.until(lambda: world.server.sample, "the server")
