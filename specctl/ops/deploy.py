@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from specctl.ops.preflight import gather
 from specctl.ops.prepare import Prepared, checked, prepare, read_release, refused
 from specctl.ops.reporter import Reporter
 from specctl.ops.turn import Aim, Turn
-from specctl.rollout.agent_moves import as_agent_left
+from specctl.rollout.agent_moves import as_agent_left, live_move
 from specctl.rollout.facts import ServerFacts, as_deployed, stored_knobs
 from specctl.rollout.guarded import NO_GUARD
 from specctl.rollout.outcome import Outcome
@@ -297,6 +298,14 @@ def _kept(contact: Contact, server: Server, request: Request) -> Server:
     return as_agent_left(server, gather(contact, (server,), brief=True).servers[server.name])
 
 
+def _named_otherwise(item: Prepared, request: Request) -> bool:
+    """Claim that somebody names an algo that a start would run, and the running engine was told another mode."""
+    moved = live_move(item.facts)
+    if request.algo is None or item.plan.nothing is None or moved is None:
+        return False
+    return (moved.algo, dict(moved.knobs)) != (item.plan.algo, dict(item.plan.knobs))
+
+
 def _told(item: Prepared, told: agent_note.Letter) -> Prepared:
     """Return the plan with what the host's agent is told; where nothing else is to be done, only if that is something new."""
     note = item.plan.nothing is not None and agent_note.differs(item.contact, told)
@@ -327,7 +336,10 @@ def rollout(
                     raise found
                 told = agent_note.letter(server) if request.act is Act.DEPLOY else None
                 server = _kept(found, server, request)
-                ready = make_ready(found, server, request.algo or server.algo, templates=templates, force=request.force)
+                plan = partial(make_ready, found, server, request.algo or server.algo, templates=templates)
+                ready = plan(force=request.force)
+                if _named_otherwise(ready, request):
+                    ready = plan(force=True)
                 ready = checked(ready, request.skipped, served=request.act in SERVED_BEFORE)
                 prepared[host.name, server.name] = unguarded(_told(ready, told) if told is not None else ready)
             except SpecctlError as error:
