@@ -181,6 +181,22 @@ def test_a_passing_error_costs_one_look(nvml: Scenario, sampler: NvmlSampler) ->
     assert sampler.sample().gpus[1].temperature_c == 58
 
 
+def test_what_is_asked_seldom_loses_no_gpu(nvml: Scenario, sampler: NvmlSampler) -> None:
+    """Where every call about wear or links fails, the GPU is still sampled: only its own fast figures say that it is lost."""
+    nvml.write(
+        "fault * nvmlDeviceGetPcieThroughput UNKNOWN",
+        "fault * nvmlDeviceGetFieldValues NOT_SUPPORTED",
+        "fault 0 nvmlDeviceGetTotalEccErrors UNKNOWN",
+    )
+    assert whole(sampler.sample())
+    sample = sampler.sample()
+    assert whole(sample)
+    assert sample.gpus[0].links is not None
+    assert sample.gpus[0].links.pcie_tx_bytes_per_s is None
+    assert sample.gpus[0].wear is not None
+    assert (sample.gpus[0].wear.ecc_corrected, sample.gpus[0].wear.remapped_rows) == (None, 0)
+
+
 def test_an_older_driver_is_asked_by_older_names(nvml: Scenario, sampler: NvmlSampler) -> None:
     """Where the driver lacks a newer call, the older one gives the field."""
     nvml.write(
