@@ -38,6 +38,7 @@ class Server:
         self._slots = service.max_running
         self._rates = {each: service.by_running(each) for each in service.rates}
         self._arrived = 0  # requests that are there or were
+        self._next_s = requests.at_s[0]  # when the next one arrives
         self._admitted = 0  # of those, requests that were let in
         self._ended = 0
         self._ended_tokens = 0
@@ -76,12 +77,6 @@ class Server:
         outputs = self._requests.outputs
         return self._ended_tokens + sum(outputs[each] - (end - self._share) for end, each in self._decoding)
 
-    @property
-    def next_arrival_s(self) -> float:
-        """When the next request arrives; infinite after the last."""
-        at_s = self._requests.at_s
-        return at_s[self._arrived] if self._arrived < len(at_s) else NEVER
-
     def switch(self, mode: Mode, outage: Outage) -> None:
         """Begin a switch; raises ValueError while another is under way."""
         if self._goal is not None:
@@ -113,12 +108,12 @@ class Server:
         """Decode until a request ends, one arrives that can be let in, or the moment given."""
         running = len(self._decoding)
         if running == 0:
-            self._move(min(until, self.next_arrival_s))
+            self._move(min(until, self._next_s))
             return
         pace = self._rates[self.mode][running] / running
         end = self.now + max(0.0, self._decoding[0][0] - self._share) / pace
-        open_to_all = running < self._slots and not self._closed
-        stop = min(until, end, self.next_arrival_s if open_to_all else NEVER)
+        open_to_all = running < self._slots and (self._outage is None or not self._outage.drains)
+        stop = min(until, end, self._next_s if open_to_all else NEVER)
         self._share += (stop - self.now) * pace
         self._move(stop)
         if stop == end:
@@ -162,8 +157,10 @@ class Server:
 
     def _let_in(self) -> None:
         """Let in who waits while there is room, and read their prompts, which stops decoding."""
+        if self._arrived == self._admitted or self.now < self._stalled_until or self._closed:
+            return
         free = min(self._slots - self.running, self.waiting)
-        if free <= 0 or self._closed or self.now < self._stalled_until:
+        if free <= 0:
             return
         inputs, outputs = self._requests.inputs, self._requests.outputs
         first, self._admitted = self._admitted, self._admitted + free
@@ -174,5 +171,8 @@ class Server:
     def _move(self, moment: float) -> None:
         """Set the clock, and count who has arrived by then."""
         self.now = moment
-        if moment >= self.next_arrival_s:
-            self._arrived = bisect_right(self._requests.at_s, moment, self._arrived)
+        if moment < self._next_s:
+            return
+        at_s = self._requests.at_s
+        self._arrived = bisect_right(at_s, moment, self._arrived)
+        self._next_s = at_s[self._arrived] if self._arrived < len(at_s) else NEVER
