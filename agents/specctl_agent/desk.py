@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from specctl.control import wire
 from specctl.errors import UsageError
+from specctl.fleet.types import AgentMode
 from specctl_agent.decisions import DecisionJournal
 from specctl_agent.log import INFO, Log
 from specctl_agent.orders import Orders
@@ -45,12 +46,19 @@ class Desk:
         server = self._one(picture, order.server)
         if isinstance(order, wire.Pin) and server.modes and order.mode.algo not in {mode.algo for mode in server.modes}:
             offered = ", ".join(sorted({mode.algo for mode in server.modes}))
-            raise UsageError(f"{server.server} cannot run {order.mode.algo}", hint=f"its release has {offered}")
+            raise UsageError(
+                f"the agent may not bring {server.server} to {order.mode.algo}: it chooses among {offered}",
+                hint="agent.algos in the inventory, then specctl deploy",
+            )
         saved = self._orders.take(server.server, order)
         words = _words(order)
         self._log(INFO, "order", server=server.server, order=words, who=order.who)
-        warning = None if saved else "it is in force, and not on the disk: a restart of the agent forgets it"
-        return {"server": server.server, "said": words if saved else f"{words} ({warning})", "saved": saved}
+        said = [words]
+        if not saved:
+            said.append("it is in force, and not on the disk: a restart of the agent forgets it")
+        if isinstance(order, wire.Pin) and server.conduct is not AgentMode.ACT:
+            said.append(f"the agent is in mode {server.conduct.value}, and changes nothing")
+        return {"server": server.server, "said": "; ".join(said), "saved": saved}
 
     def _wanted(self, picture: Picture, name: str | None) -> tuple[ServerPicture, ...]:
         return picture.servers if name is None else (self._one(picture, name),)
