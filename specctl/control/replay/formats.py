@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
+from specctl.control import profile_codec
+from specctl.control.replay import profiled
 from specctl.control.replay.arrivals import Windows
 from specctl.control.replay.load import Requests, Series
 
@@ -45,11 +47,11 @@ def parse(text: str) -> Trace:
     if (even := _even_series(lines)) is not None:
         return even
     if lines[0].lstrip().startswith("{"):
-        return _series(_recorded(lines))
+        return _profiled(text) if '"slices"' in text else _series(_recorded(lines))
     header = tuple(cell.strip().lower() for cell in lines[0].split(","))
     if header not in FORMATS:
         known = ", or ".join(",".join(names) for names in FORMATS)
-        raise MisreadError(1, f"no known format begins so; a header is {known}; a recording has a JSON object a line")
+        raise MisreadError(1, f"no known format begins so; a header is {known}; JSON is a recording or a profile")
     return FORMATS[header](_rows(lines, len(header)))
 
 
@@ -133,6 +135,14 @@ def _even_series(lines: Sequence[str]) -> Series | None:
     if any(at - first != step for step, at in enumerate(times)):
         return None
     return Series(step_s=STEP_S, levels=levels)
+
+
+def _profiled(text: str) -> Series:
+    """Read the concurrency profile that the agent keeps of a server."""
+    try:
+        return profiled.series(profile_codec.from_json(json.loads(text)))
+    except (ValueError, RecursionError) as error:
+        raise MisreadError(1, f"not a profile of the agent's: {error}") from error
 
 
 def _recorded(lines: Sequence[str]) -> Iterator[tuple[int, float, float | None]]:
