@@ -122,9 +122,19 @@ def test_looks_are_taken_again_and_again(slots: Slots) -> None:
     reading = slot.read(now_s)
     assert reading.age_s is not None
     assert 0.0 <= reading.age_s <= now_s - before_s
-    assert slot.read(now_s + 7.0).age_s == pytest.approx(reading.age_s + 7.0, abs=PATIENCE_S)
     assert reading.health.successes >= 3
     assert (reading.health.failures, reading.health.error, reading.health.hung) == (0, None, False)
+
+
+def test_a_value_grows_old(slots: Slots) -> None:
+    """Between looks the value stays and its age is told for the moment that was asked about."""
+    slot = slots.start(lambda: Counter(period_s=60.0))
+    until(lambda: slot.read(0.0).value == 1)
+    now_s = time.monotonic()
+    young, old = slot.read(now_s), slot.read(now_s + 7.0)
+    assert young.age_s is not None
+    assert old.age_s == pytest.approx(young.age_s + 7.0)
+    assert old.value == 1
 
 
 def test_failures_are_counted_and_the_value_grows_old(slots: Slots) -> None:
