@@ -94,3 +94,15 @@ def test_prometheus_takes_the_rules() -> None:
     assert promtool.run(["check", "rules", str(RULES)]).returncode == 0
     done = promtool.run(["test", "rules", str(TESTS)])
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_lists_every_metric() -> None:
+    """docs/exporter.md has each metric of the golden page with its type, its labels and its help, and no other."""
+    page = (ROOT / "docs" / "exporter.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- metrics -->")[2].partition("<!-- end metrics -->")[0]
+    told = re.findall(r"^\| `(specctl_\w+)` \| (\w+) \| ([^|]*) \| (.*) \|$", table, re.MULTILINE)
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)", GOLDEN, re.MULTILINE))
+    helps = dict(re.findall(r"^# HELP (\w+) (.*)$", GOLDEN, re.MULTILINE))
+    assert {name: (kind, frozenset(re.findall(r"`(\w+)`", shown)), text) for name, kind, shown, text in told} == {
+        name: (kinds[name], labels()[name], helps[name]) for name in KNOWN
+    }
