@@ -185,6 +185,9 @@ class Keeper:
             self._process = self._call = None
 
     def _ask_spared_again(self, now_s: float) -> None:
+        """Give GPUs whose time alone is over to a new process, unless the driver would hold that too, as it holds an old one."""
+        if self._stuck:
+            return
         due = [
             index
             for index, spared in self._spared.items()

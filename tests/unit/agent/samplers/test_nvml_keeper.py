@@ -161,6 +161,21 @@ def test_a_gpu_that_hangs_again_is_left_alone_for_longer(bench: Bench) -> None:
     assert bench.keeper.health.hangs == 4
 
 
+def test_a_gpu_is_not_asked_again_while_its_call_still_hangs(bench: Bench) -> None:
+    """While the driver holds the process that a GPU hung, the others are sampled without it, for as long as it takes."""
+    bench.held = True
+    bench.hang(0.0)
+    bench.held = False
+    for now_s in (10.0, 100.0, 10_000.0):
+        process, _ = bench.keeper.process(now_s)
+        assert process is bench.started[1]
+        bench.keeper.answered(now_s)
+    assert bench.started[1].skipped == (3,)
+    bench.started[0].held = False
+    bench.keeper.process(10_001.0)
+    assert bench.started[2].skipped == ()
+
+
 def test_a_gpu_that_behaves_is_forgiven(bench: Bench) -> None:
     """A GPU that answers for as long as it was left alone begins anew with its next hang."""
     bench.hang(0.0)
