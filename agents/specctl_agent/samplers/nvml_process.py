@@ -47,7 +47,10 @@ class NvmlProcess(Protocol):
 
 
 class ChildProcess:
-    """The real one. Raises OSError where it cannot be started."""
+    """The real one; raises OSError where it cannot be started.
+
+    It ends with the thread that started it (PR_SET_PDEATHSIG is about threads), and when its socket is closed.
+    """
 
     def __init__(self, skipped: Iterable[int] = ()) -> None:
         self._wires, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
