@@ -42,7 +42,7 @@ def table(rows: Sequence[AgentRow], width: int) -> Table:
         *(["SINCE", "VERSION"] if width >= WIDE else []),
     ]
     for name in names:
-        view.add_column(name, no_wrap=name != "DECISION")
+        view.add_column(name, no_wrap=name != "DECISION", ratio=1 if name == "DECISION" else None)
     for row in rows:
         for server in reading.rows(row.told.get("servers")) or ({},):
             decision = reading.mapping(server.get("decision"))
@@ -52,7 +52,7 @@ def table(rows: Sequence[AgentRow], width: int) -> Table:
                 Text(row.state, style="good" if row.state == "active" else "bad"),
                 _shown(server.get("server")),
                 _shown(server.get("conduct")),
-                _shown(server.get("mode")),
+                _short(server.get("mode")),
                 UNKNOWN if load is None else f"{load:.1f}",
                 _shown(decision.get("reason")),
             ]
@@ -86,6 +86,13 @@ def decision_lines(decision: Mapping[str, object]) -> Iterator[Text]:
         yield Text(plain(f"  {name} = {_figure(value)}"), style="quiet")
     if decision.get("otherwise"):
         yield Text(plain(f"  else if  {decision['otherwise']}"))
+
+
+def _short(mode: object) -> str:
+    """Return a mode as the status table shows one: ddtree 8/8/16."""
+    algo, _, knobs = str(mode or UNKNOWN).partition(":")
+    values = "/".join(part.partition("=")[2] for part in knobs.split(",")) if knobs else ""
+    return plain(f"{algo} {values}".rstrip())
 
 
 def _figure(value: object) -> str:
