@@ -4,8 +4,8 @@ The rule is that of a metrical task system over N modes. A mode's regret is what
 concurrency at hand, less its own worth; a change costs its seconds of not serving times the pace of serving lately. The *work* of a
 mode is what the past would have cost at least, had one ended in it (the work function of Borodin, Linial and Saks, "An optimal
 on-line algorithm for metrical task system", J. ACM 39, 1992). The running mode is left once its work is above another's by `most`
-prices, or by `least` prices when as much came from gains of more than `large_ratio`: what is far better is reached soon, what is a
-little better must stay so for long.
+prices (`most_long` for a change of a minute or more, `quick` for one of a second or less), or by `least` prices when as much came
+from gains of more than `large_ratio`: what is far better is reached soon, what is a little better must stay so for long.
 
 Competitive bound, for prices that do not change. Let d be the dearest price, V the number of different modes that are run, OPT the
 least total of regret and prices that any schedule pays when a change costs it `most` times its price. Then the rule pays at most
@@ -27,7 +27,7 @@ from dataclasses import replace
 from specctl.control import policy_book
 from specctl.control import policy_guard as guards
 from specctl.control import policy_words as words
-from specctl.control.limits import Limits
+from specctl.control.limits import LONG_S, Limits
 from specctl.control.mode import Mode
 from specctl.control.objective import Objective
 from specctl.control.policy_book import Book
@@ -38,9 +38,6 @@ from specctl.control.policy_time import aged, elapsed, spending
 from specctl.control.policy_trial import Verdict, judged, watched
 from specctl.control.policy_types import Act, Decision, Grounds, Hold, Means, Now, Price, SetKnobs, SwitchAlgo, View
 from specctl.control.rates import Rates
-
-FORESEEN_LEAST_S = 60.0
-"""A change shorter than this follows the load as it comes; the hours of the week have nothing to add."""
 
 
 def advance(state: State, view: View, limits: Limits, now: Now) -> State:
@@ -122,7 +119,7 @@ def _known_there(view: View, mode: Mode, concurrency: float) -> bool:
 def _veto(view: View, ledger: Ledger, place: int, price: Price, limits: Limits, now: Now) -> Grounds | None:
     """Let the history say that a gain will not last; when it was wrong for as much regret as patience allows, it is not asked."""
     worth = ledger.price(place)
-    if view.history is None or price.seconds < FORESEEN_LEAST_S or ledger.excess > limits.most * worth:
+    if view.history is None or price.seconds < LONG_S or ledger.excess > limits.most_long * worth:
         return None
     found = outlook(ledger.book, place, view.history, now.wall_s, limits)
     if found is None or found.gain >= worth:
@@ -141,7 +138,7 @@ def _foreseen(view: View, state: State, limits: Limits, now: Now, ledger: Ledger
         return None
     best: tuple[float, int, Outlook] | None = None
     for place, price in enumerate(ledger.book.prices):
-        if price is None or price.seconds < FORESEEN_LEAST_S:
+        if price is None or price.seconds < LONG_S:
             continue
         found = outlook(ledger.book, place, view.history, now.wall_s, limits)
         if found is None:

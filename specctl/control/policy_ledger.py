@@ -1,9 +1,9 @@
 """The sums that a decision is taken from, kept tick by tick: work, large gains, and the pace of serving, which prices a change.
 
 Modes have regret (the best mode's worth per second less their own) and a change has a price (its seconds times the pace). `work` is
-the work function of the metrical task system whose changes cost `most` prices, so that no mode's work is above another's by more
-than that. The running mode is left for another once its work is above the other's by `most` prices, or by `least` prices when as
-much was gathered by large gains alone. policy.py has the bound.
+the work function of the metrical task system whose changes cost `most` prices (`most_long` of long ones), so that no mode's work is
+above another's by more than that. The running mode is left for another once its work is above the other's by `most` prices, or by
+`least` prices when as much was gathered by large gains alone. policy.py has the bound.
 
 Mutable, for speed: `policy.advance` makes one from a State and takes a State from it; a replay keeps one.
 """
@@ -53,8 +53,9 @@ class Ledger:
         self.watched_s = state.watched_s
         self.excess = state.excess
         self.paces = [Pace(one, *state.paces.get(one) or _nearest(state, one)) for one in book.spans]
-        self._least = [limits.quick if quick else limits.least for quick in book.quick]
-        self._most = [limits.quick if quick else limits.most for quick in book.quick]
+        enough = [limits.enough(0.0 if price is None else price.seconds) for price in book.prices]
+        self._least = [least for least, _ in enough]
+        self._most = [most for _, most in enough]
         self._widest = max(self._most)
         self._warm = any(self.gains)
         self._seconds = 0.0
