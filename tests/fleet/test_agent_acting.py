@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,9 @@ def host(site: Site, wheelhouse: Path) -> Iterator[Host]:
     site.run("agent", "remove", "--host", "gpu1", "--purge", "--yes")
 
 
-def describe(site: Site, *, live: bool) -> None:
+def describe(site: Site, *, live: bool, **launch: object) -> None:
     """Write an inventory whose agent may act; `live` false: by a profile that takes nothing while it runs."""
-    content = sites.inventory(site.hosts, {"agent": AGENT}, {})
+    content = sites.inventory(site.hosts, {"agent": AGENT, **launch}, {})
     cold = {"extends": "lab", "algos": {algo: {"live_knobs": []} for algo in ("none", "dflash", "ddtree")}}
     servers = content["servers"]
     assert isinstance(servers, dict)
@@ -134,6 +135,23 @@ def test_an_agent_switches_live_and_by_restart(site: Site, host: Host) -> None:
     until(lambda: site.row("gpu1")["state"] == "ready", what="the server is up again", within_s=60.0)
     assert site.row("gpu1")["algo"] == "dflash"
     assert host.output(["systemctl", "is-active", "specctl-agent-actuate.path"]).strip() == "active"
+
+
+@pytest.mark.soak
+def test_a_killed_performer_is_taken_back(site: Site, host: Host) -> None:
+    """Root's program dies in the load: the guard puts the tree back, and the agent says that it got no answer."""
+    describe(site, live=False, options={"load-seconds": 15}, limits={"confirm": "5s"})
+    done = site.run("deploy", "--host", "gpu1", "--algo", "ddtree", "--yes", timeout_s=ACT_S)
+    assert done.returncode == 0, done.stderr
+    with ThreadPoolExecutor(1) as pool:
+        switching = pool.submit(drive, host, "restart", TREE, CHAIN)
+        until(lambda: site.row("gpu1")["state"] == "loading", what="the chain loads", within_s=60.0)
+        host.output(["systemctl", "kill", "--signal=KILL", "specctl-agent-actuate.service"])
+        result, _, reason = switching.result(timeout=60)
+    assert (result, "ended without an answer" in reason) == ("broken", True), reason
+    until(lambda: site.records("gpu1")[-1]["who"] == "guard", what="the guard took it back", within_s=150.0)
+    assert site.records("gpu1")[-1]["serving"] == [site.row("gpu1")["release"], "ddtree"]
+    until(lambda: site.row("gpu1")["state"] == "ready", what="the tree serves", within_s=30.0)
 
 
 def _require_that_people_come_first(site: Site, host: Host) -> None:

@@ -11,7 +11,7 @@ from specctl.fleet.layers import Leaf
 from specctl.fleet.merge import MergedHost, Placement
 from specctl.fleet.rules.servers import why_useless
 from specctl.fleet.suggest import listed, nearest
-from specctl.fleet.types import AgentMode
+from specctl.fleet.types import AgentMode, ServiceManager
 
 GATEWAY = ("kind", "url", "worker")
 NO_LEASE = "the fleet lease that would let them take turns does not exist yet"
@@ -23,8 +23,8 @@ def check(hosts: Sequence[MergedHost]) -> Iterator[Problem]:
         for placement in host.placements:
             yield from _algos(placement)
             yield from _draining(placement)
-            if may_restart(placement) and not _can_drain(placement):
-                yield _needs_drain(placement)
+            if may_restart(placement):
+                yield from _needs(host, placement)
     yield from _knobs([placement for host in hosts for placement in host.placements])
     yield from _turns(hosts)
 
@@ -123,11 +123,19 @@ def _can_drain(placement: Placement) -> bool:
     return placement.value("agent", "outage_ok") is True or any(key in placement.leaves for key in keys)
 
 
-def _needs_drain(placement: Placement) -> Problem:
-    return placement.leaves["agent", "mode"].problem(
-        f"the agent would restart {placement.server.name} on {placement.host.name}: give agent.gateway or agent.hooks, "
-        "so that requests go elsewhere meanwhile, or say agent.outage_ok: true"
-    )
+def _needs(host: MergedHost, placement: Placement) -> Iterator[Problem]:
+    """Yield what a server lacks whose agent would restart it."""
+    leaf = placement.leaves["agent", "mode"]
+    would = f"the agent would restart {placement.server.name} on {placement.host.name}"
+    if host.leaves["service_manager",].value != ServiceManager.SYSTEMD.value:
+        yield leaf.problem(
+            f"{would}, which it can only under systemd: take agent.algos and agent.knobs away, or mode: act"
+        )
+    elif not _can_drain(placement):
+        yield leaf.problem(
+            f"{would}: give agent.gateway or agent.hooks, so that requests go elsewhere meanwhile, "
+            "or say agent.outage_ok: true"
+        )
 
 
 def _turns(hosts: Sequence[MergedHost]) -> Iterator[Problem]:
