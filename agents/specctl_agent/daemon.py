@@ -74,7 +74,7 @@ def assemble(
             place, state=config.state, intents=intents, boot=clock.now().boot, stopping=stop
         ),
         find=places.find,
-        rates=lambda place, _watch, _now: models.rates(place),
+        rates=models.rates,
     )
     loop = Loop(
         config=config,

@@ -1,20 +1,28 @@
-"""The throughput model of one server, from what lies on the host: its calibration file, matched to the modes that it can be in."""
+"""The throughput model of one server: its own measurements, its calibration file, and published figures, in this order."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from specctl.control import calibration
+from specctl.control import calibration, profile
 from specctl.control.calibration import CalibrationError
 from specctl.control.mode import Mode
+from specctl.control.policy_types import Now
+from specctl.control.prior import Key, prior
 from specctl.control.rates import Estimate, Rates
+from specctl.control.rates_blend import Blend
 from specctl.rollout import server_note
 from specctl_agent.places import Place
 from specctl_agent.storing import Complaints
+from specctl_agent.watch import Watch
 
 FILE_BYTES = 1 << 20
+MOST_KEPT = 4096
+# agent.model_class in the inventory: how the target is built, and its parameters in billions, all of them.
+MODEL_CLASS = re.compile(r"(dense|moe)-([0-9]{1,5}(?:\.[0-9]{1,3})?)b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,28 @@ class Fitted:
         return None if entry is None else self.rates.tokens_s(entry, concurrency)
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Rates whose answers are kept: the policy asks for the same ones at every turn."""
+
+    rates: Rates
+    _answers: dict[tuple[Mode, float], Estimate | None] = field(default_factory=dict)
+
+    @property
+    def modes(self) -> Sequence[Mode]:
+        """Return the modes that something is known of."""
+        return self.rates.modes
+
+    def tokens_s(self, mode: Mode, concurrency: float) -> Estimate | None:
+        """Return the answer, worked out once."""
+        key = (mode, concurrency)
+        if key not in self._answers:
+            if len(self._answers) >= MOST_KEPT:
+                self._answers.clear()
+            self._answers[key] = self.rates.tokens_s(mode, concurrency)
+        return self._answers[key]
+
+
 def fitting(mode: Mode, entries: Sequence[Mode]) -> Mode | None:
     """Return the entry of the same algo with most knobs, all of them among the mode's."""
     own = set(mode.knobs)
@@ -55,8 +85,18 @@ class Models:
     complaints: Complaints
     _files: dict[str, tuple[object, Rates | None]] = field(default_factory=dict)
 
-    def rates(self, place: Place) -> Rates | None:
-        """Return what is known of the modes' speed; None where nothing is."""
+    def rates(self, place: Place, watch: Watch, now: Now) -> Rates:
+        """Return what is known of the modes' speed now; where nothing is, it says so of each."""
+        return Kept(
+            Blend(
+                observations=profile.observations(watch.profile, now.wall_s),
+                calibration=self._calibration(place),
+                prior=published(place, watch),
+                running=watch.mode,
+            )
+        )
+
+    def _calibration(self, place: Place) -> Rates | None:
         path = place.agent_folder / server_note.CALIBRATION
         subject = f"calibration of {place.name}"
         try:
@@ -78,3 +118,21 @@ class Models:
         self.complaints.over(subject)
         self._files[place.name] = (stamp, made)
         return made
+
+
+def published(place: Place, watch: Watch) -> Rates | None:
+    """Return the published figures for a server, where its inventory names GPU and class of model; None where there are none."""
+    server, hardware = place.note.server, place.note.host.hardware
+    found = MODEL_CLASS.fullmatch(server.agent.model_class or "")
+    if found is None or hardware is None or hardware.gpu_model is None:
+        return None
+    usual = server.agent.context_tokens
+    return prior(
+        Key(
+            gpu=hardware.gpu_model,
+            moe=found[1].lower() == "moe",
+            parameters_b=float(found[2]),
+            tensor_parallel=server.tp or 1,
+            context_tokens=watch.figures.context_tokens or (sum(usual) / 2 if usual is not None else None),
+        )
+    )

@@ -44,7 +44,7 @@ class Means:
     journal: DecisionJournal
     log: Log
     open_hands: Callable[[Place], Acting]
-    rates: Callable[[Place, Watch, Now], Rates | None]
+    rates: Callable[[Place, Watch, Now], Rates]
     find: Callable[[str], Place | None]
 
 
@@ -70,6 +70,7 @@ class Ward:
     _ways_from: Mode | None = None
     _rates: Rates | None = None
     _rates_s: float = 0.0
+    _rates_for: Mode | None = None
 
     @classmethod
     def of(cls, place: Place, means: Means) -> Ward:
@@ -163,8 +164,8 @@ class Ward:
         if self.watch.mode is not None and self.watch.mode != self._ways_from:
             self._look_for_ways(self.watch.mode)
         self._ways = self.ways.read(now.mono_s).value or self._ways
-        if now.mono_s >= self._rates_s:
-            self._rates_s = now.mono_s + RATES_EACH_S
+        if now.mono_s >= self._rates_s or self.watch.mode != self._rates_for:
+            self._rates_s, self._rates_for = now.mono_s + RATES_EACH_S, self.watch.mode
             self._rates = self.means.rates(self.watch.place, self.watch, now)
         holder = self.errands.acting.holder()
         beside = Beside(

@@ -107,15 +107,17 @@ def tree_again(lab: LabServer) -> Iterator[None]:
     lab.post("/set_internal_state", {"server_args": state}, Authorization=f"Bearer {API_KEY}")
 
 
-def test_without_a_model_it_holds(world: World) -> None:
-    """A server that was deployed is found, watched and told about; nothing is decided but to calibrate first."""
+def test_without_a_model_it_holds(world: World, lab: LabServer) -> None:
+    """A server that was deployed is found, watched and told about; under load nothing is decided but to calibrate first."""
     world.until(
         lambda: world.decisions() and world.server.sample and world.server.sample.running == 0, "an idle engine"
     )
     assert world.server.mode == mode("ddtree", KNOBS["ddtree"])
     assert world.said.of("server-found") == [{"server": "lab", "release": "1", "algo": "ddtree"}]
-    world.until(lambda: world.decisions()[-1]["rule"] == "calibrate-first", "it says what it lacks")
+    with Busy(lab):
+        world.until(lambda: world.decisions()[-1]["rule"] == "calibrate-first", "it says what it lacks")
     assert world.decisions()[-1]["otherwise"]
+    assert world.server.switches == ()
 
 
 @pytest.mark.usefixtures("tree_again", "chain_wins")
