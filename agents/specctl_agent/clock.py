@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Protocol
 
 from specctl.control.policy_types import Now
-
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+from specctl.host import clock
 
 
 class Clock(Protocol):
@@ -22,10 +20,7 @@ class HostClock:
     """The host's clocks."""
 
     def __init__(self) -> None:
-        try:
-            self._boot = BOOT_ID.read_text(encoding="ascii").strip()
-        except OSError:
-            self._boot = ""
+        self._boot = clock.boot_id()
 
     def now(self) -> Now:
         """Return this instant."""
