@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass, replace
 
 from specctl.control.limits import Limits
-from specctl.control.policy_book import Book
+from specctl.control.policy_book import Book, Row
 from specctl.control.policy_state import State
 
 SLOW = 10.0
@@ -155,16 +155,24 @@ class Ledger:
         row = self.book.row(concurrency)
         if row is None:
             return None
-        waits = []
-        for place, worth in enumerate(row.worths):
-            rate = worth - row.own
-            way = self.book.ways[self.running][place]
-            if rate <= 0 or not way < math.inf:
-                continue
-            at = self.book.span_at[self.running][place]
-            pace = 0.0 if at is None else min(max(self.paces[at].fast, self.paces[at].slow), row.best)
-            waits.append(max(0.0, (self._least[place] * way * pace - self.advantage(place)) / rate))
+        waits = [wait for place, lead in enumerate(row.leads) if (wait := self._wait_s(row, place, lead)) is not None]
         return min(waits, default=None)
+
+    def _wait_s(self, row: Row, place: int, lead: float) -> float | None:
+        """Return seconds before which the rule does not go to that mode; None: never. The price falls at most to the pace now."""
+        rate = row.regrets[self.running] - row.regrets[place]
+        way = self.book.ways[self.running][place]
+        if rate <= 0 or not way < math.inf:
+            return None
+        at = self.book.span_at[self.running][place]
+        price = 0.0 if at is None else way * min(max(self.paces[at].fast, self.paces[at].slow), row.best)
+        ahead, least, most = self.advantage(place), self._least[place] * price, self._most[place] * price
+        wait = (most - ahead) / rate
+        if lead > 0:
+            wait = min(wait, max((least - ahead) / rate, (least - self.gains[place]) / lead))
+        elif self.gains[place] >= least:
+            wait = min(wait, (least - ahead) / rate)
+        return max(wait, 0.0)
 
     def settled(self, state: State, *, since_look_s: float) -> State:
         """Return the state with these sums in it, and the time since the history was asked."""

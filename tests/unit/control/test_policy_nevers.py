@@ -1,0 +1,273 @@
+"""What the policy never does, over thousands of generated servers: whatever else holds, an act means that nothing forbade it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specctl.control import policy, policy_guard
+from specctl.control.limits import DAY_S
+from specctl.control.policy_costs import Flat
+from specctl.control.policy_state import Freeze, Spent, State, Trial, from_plain, to_plain
+from specctl.control.policy_types import Decision, Hold, Means, Now, Pin, Price, View
+from tests.unit.control.policy_worlds import CHAIN, GOOD, LIMITS, NARROW, PLAIN, START, TABLE, WIDE, earned, later
+
+MODES = st.sampled_from([CHAIN, WIDE, NARROW])
+
+
+def texts() -> st.SearchStrategy[tuple[str, ...]]:
+    """Mostly nothing, sometimes a complaint: were all inputs random, an act would be too rare to say anything of."""
+    return st.sampled_from([(), (), (), (), ("a complaint",)])
+
+
+PRICES = st.builds(
+    Price, means=st.sampled_from(Means), seconds=st.sampled_from([0.1, 5.0, 480.0]), weight=st.floats(0.0, 2.0)
+)
+PINS = st.one_of(
+    st.none(), st.none(), st.builds(Pin, mode=st.sampled_from([CHAIN, WIDE, NARROW, PLAIN]), left_s=st.floats(-10, 100))
+)
+VIEWS = st.builds(
+    View,
+    mode=st.one_of(st.just(WIDE), st.just(WIDE), st.none(), MODES),
+    concurrency=st.one_of(st.just(32.0), st.just(0.0), st.none(), st.floats(0.0, 200.0)),
+    rates=st.sampled_from([TABLE, TABLE, None]),
+    costs=st.builds(Flat, each=PRICES),
+    modes=st.sampled_from([(CHAIN, WIDE), (CHAIN, WIDE, NARROW), (WIDE,), (CHAIN, PLAIN, WIDE)]),
+    age_s=st.one_of(st.just(0.5), st.just(0.5), st.none(), st.floats(0.0, 60.0)),
+    tokens_s=st.one_of(st.none(), st.floats(0.0, 3000.0)),
+    findings=texts(),
+    gpu_troubles=texts(),
+    lease_known=st.sampled_from([True, True, True, False]),
+    lease_holder=st.sampled_from([None, None, None, "ann"]),
+    adapts_itself=st.sampled_from([False, False, False, None, True]),
+    refused=st.sampled_from([{}, {}, {Means.RESTART: "no gateway"}, {Means.LIVE: "no such call"}]),
+    pin=PINS,
+    hold=st.sampled_from([None, None, None, None, "hands off"]),
+)
+SUMS = st.dictionaries(MODES, st.floats(0.0, 1e7), max_size=3)
+FAILED = Trial(old=CHAIN, seconds=400.0, measured_s=400.0, measured=0.0, expected_old=4e5, expected_new=5e5)
+OPEN = Trial(old=NARROW, seconds=299.0, measured_s=299.5, measured=1e5, expected_old=3e5, expected_new=1e5)
+STATES = st.builds(
+    State,
+    mode=st.one_of(st.just(WIDE), st.none(), MODES),
+    at=st.just(START),
+    clock_s=st.just(DAY_S),
+    work=SUMS,
+    gains=SUMS,
+    watched_s=st.floats(0.0, 1e6),
+    excess=st.floats(0.0, 1e6),
+    since_look_s=st.sampled_from([0.0, 5.0]),
+    dwell_s=st.one_of(st.just(1e9), st.floats(0.0, 3000.0)),
+    spent=st.lists(
+        st.builds(Spent, at_s=st.floats(0.0, DAY_S), count=st.integers(1, 20), away_s=st.floats(0.0, 5000.0)),
+        max_size=2,
+    ).map(tuple),
+    trial=st.sampled_from([None, None, None, FAILED, OPEN]),
+    frozen=st.one_of(
+        st.none(), st.none(), st.none(), st.builds(Freeze, reason=st.just("x"), left_s=st.floats(1.0, 100.0))
+    ),
+)
+
+
+SECONDS = st.sampled_from([0.0, 1.0, 1.0, 400.0, -5.0])
+
+
+@settings(max_examples=150, deadline=None)
+@given(view=VIEWS, state=STATES, seconds=SECONDS)
+def test_an_act_means_that_nothing_forbade_it(view: View, state: State, seconds: float) -> None:
+    """Every act satisfies every condition, checked here one by one and not by the policy's own guard."""
+    check(view, state, seconds)
+
+
+@pytest.mark.slow
+def test_an_act_means_that_nothing_forbade_it_ever() -> None:
+    """The same over thousands of servers, of which all kinds of acts are seen: of acts that never happen anything holds."""
+    found: set[str] = set()
+
+    @settings(max_examples=6000, deadline=None)
+    @given(view=VIEWS, state=STATES, seconds=SECONDS)
+    def each(view: View, state: State, seconds: float) -> None:
+        answer = check(view, state, seconds)
+        if not isinstance(answer, Hold):
+            found.add(answer.why.rule)
+
+    each()
+    assert found == {"gain", "no-gain", "pinned"}
+
+
+def check(view: View, state: State, seconds: float) -> Decision:
+    """Let the policy decide after so many seconds, hold an act against every condition, and return it."""
+    now = later(START, seconds)
+    state = policy.advance(state, view, LIMITS, now)
+    answer = policy.decide(view, state, LIMITS, now)
+    assert answer.why.rule
+    assert answer.why.reason
+    if isinstance(answer, Hold):
+        return answer
+    assert view.hold is None
+    assert view.mode is not None
+    assert answer.mode in view.modes
+    assert answer.mode != view.mode
+    assert view.concurrency is not None
+    assert view.age_s is not None
+    assert view.age_s <= LIMITS.stale_s
+    assert (view.findings, view.gpu_troubles) == ((), ())
+    assert view.lease_known
+    assert view.lease_holder is None
+    assert view.adapts_itself is False
+    assert answer.price.means not in view.refused
+    assert answer.why.otherwise
+    if answer.why.rule == "pinned":
+        assert view.pin is not None
+        assert view.pin.left_s > 0
+        assert view.pin.holds(answer.mode)
+        return answer
+    assert view.pin is None or view.pin.left_s <= 0
+    assert view.rates is not None
+    if answer.why.rule == "no-gain":
+        assert state.trial is not None
+        assert answer.mode == state.trial.old
+        return answer
+    assert state.frozen is None
+    assert state.dwell_s >= LIMITS.dwell_prices * answer.price.seconds
+    lately = [one for one in state.spent if state.clock_s - one.at_s <= DAY_S]
+    assert sum(one.count for one in lately) < LIMITS.switches_a_day
+    assert sum(one.away_s for one in lately) + answer.price.seconds <= LIMITS.away_a_day_s
+    assert view.concurrency == 0 or view.rates.tokens_s(answer.mode, view.concurrency) is not None
+    return answer
+
+
+FORBIDDEN = {
+    "held": replace(GOOD, hold="hands off"),
+    "input-missing": replace(GOOD, concurrency=None),
+    "input-stale": replace(GOOD, age_s=60.0),
+    "input-contradicts": replace(GOOD, findings=("depth 5 and commit 2",)),
+    "lease-held": replace(GOOD, lease_holder="ann"),
+    "gpu-trouble": replace(GOOD, gpu_troubles=("GPU-1 throttles: thermal",)),
+    "engine-adapts": replace(GOOD, adapts_itself=True),
+    "calibrate-first": replace(GOOD, rates=None),
+}
+
+
+@pytest.mark.parametrize("rule", FORBIDDEN)
+def test_what_forbids_an_act_is_said_by_its_rule(rule: str) -> None:
+    """A change that is due is held by each single thing that forbids it, under that thing's own name."""
+    due, state, now = earned()
+    assert not isinstance(due, Hold)
+    answer = policy.decide(FORBIDDEN[rule], state, LIMITS, now)
+    assert isinstance(answer, Hold)
+    assert answer.why.rule == rule
+    assert answer.why.otherwise
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        replace(GOOD, mode=None),
+        replace(GOOD, mode=PLAIN),
+        replace(GOOD, age_s=None),
+        replace(GOOD, lease_known=False),
+        replace(GOOD, adapts_itself=None),
+    ],
+)
+def test_what_is_not_known_forbids_an_act(view: View) -> None:
+    """Unknown is never taken for good."""
+    _, state, now = earned()
+    assert _rule(policy.decide(view, state, LIMITS, now)) == "input-missing"
+
+
+def _rule(answer: Decision) -> str:
+    return answer.why.rule if isinstance(answer, Hold) else ""
+
+
+def test_a_mode_stays_for_its_least_time() -> None:
+    """Within the dwell a change that is due waits, and says for how long."""
+    _, state, now = earned()
+    answer = policy.decide(GOOD, replace(state, dwell_s=100.0), LIMITS, now)
+    assert isinstance(answer, Hold)
+    assert (answer.why.rule, answer.until_s) == ("dwell", 860.0)
+
+
+def test_the_days_changes_are_bounded() -> None:
+    """Once changes took an hour of the last day, or were too many, no other follows until the old ones are a day old."""
+    _, state, now = earned()
+    many = replace(state, clock_s=DAY_S, spent=(Spent(at_s=DAY_S - 100.0, count=7, away_s=3300.0),))
+    assert _rule(policy.decide(GOOD, many, LIMITS, now)) == "switches-a-day"
+    count = replace(many, spent=(Spent(at_s=DAY_S, count=LIMITS.switches_a_day, away_s=0.0),))
+    assert _rule(policy.decide(GOOD, count, LIMITS, now)) == "switches-a-day"
+    old = replace(many, spent=(Spent(at_s=-10.0, count=7, away_s=3300.0),))
+    assert not isinstance(policy.decide(GOOD, old, LIMITS, now), Hold)
+
+
+@pytest.mark.parametrize("means", list(Means))
+def test_refused_means_are_not_used(means: Means) -> None:
+    """A server that may not restart is not restarted, nor set live where that is refused."""
+    due, state, now = earned(replace(GOOD, costs=Flat(each=Price(means=means, seconds=100.0))))
+    assert not isinstance(due, Hold)
+    view = replace(GOOD, costs=Flat(each=Price(means=means, seconds=100.0)), refused={means: "there is no gateway"})
+    answer = policy.decide(view, state, LIMITS, now)
+    assert isinstance(answer, Hold)
+    assert (answer.why.rule, "there is no gateway" in answer.why.reason) == ("means-refused", True)
+
+
+def test_every_guard_lets_a_good_view_pass() -> None:
+    """Nothing forbids an act where all is well."""
+    assert policy_guard.forbidden(GOOD, LIMITS) is None
+
+
+@settings(max_examples=300, deadline=None)
+@given(state=STATES)
+def test_a_state_survives_json(state: State) -> None:
+    """What is written after a tick is what the agent reads after a restart, and it goes on in the same way."""
+    again = from_plain(json.loads(json.dumps(to_plain(state))))
+    assert again == state
+
+
+@settings(max_examples=50, deadline=None)
+@given(loads=st.lists(st.floats(0.0, 64.0), min_size=1, max_size=30), cut=st.integers(0, 29))
+def test_a_restart_of_the_agent_changes_no_decision(loads: list[float], cut: int) -> None:
+    """An agent that was started anew in between decides as one that ran on."""
+    straight = broken = replace(State.fresh(WIDE, dwell_s=1e9), at=START)
+    now: Now = START
+    for place, load in enumerate(loads):
+        now = later(now, 1.0)
+        view = replace(GOOD, concurrency=load)
+        straight = policy.advance(straight, view, LIMITS, now)
+        if place == cut:
+            broken = from_plain(to_plain(broken))
+        broken = policy.advance(broken, view, LIMITS, now)
+        assert policy.decide(view, broken, LIMITS, now) == policy.decide(view, straight, LIMITS, now)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"format": 2}, "format 2"),
+        ({"mode": "dflush"}, "no algo 'dflush'"),
+        ({"work": {"none": -1.0}}, "work.none"),
+        ({"gains": 7}, "gains is no object"),
+        ({"dwell_s": float("nan")}, "dwell_s"),
+        ({"spent": [[1, 2]]}, "spent[0]"),
+        ({"trial": {"old": "none"}}, "trial.seconds"),
+        ({"frozen": {"left_s": 1.0}}, "frozen.reason"),
+        ({"at": {"mono_s": 1.0, "wall_s": 1.0}}, "at.boot"),
+    ],
+)
+def test_a_state_that_cannot_be_meant_is_refused_whole(change: dict[str, object], what: str) -> None:
+    """A corrupt or newer state is never half taken: the error says where it is wrong."""
+    with pytest.raises(ValueError, match=re.escape(what)):
+        from_plain({**to_plain(State.fresh(WIDE)), **change})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("least", 3.0), ("least", 0.0), ("quick", 0.0), ("large_ratio", 1.5), ("stale_s", -1.0)]
+)
+def test_limits_that_contradict_themselves_are_refused(name: str, value: float) -> None:
+    """Patience that is upside down, times below zero and ratios above one are no limits."""
+    with pytest.raises(ValueError, match="patience" if name in {"least", "quick"} else name):
+        replace(LIMITS, **{name: value})  # type: ignore[arg-type]  # each of them is a float
