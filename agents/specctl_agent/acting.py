@@ -125,7 +125,7 @@ class Acting:
     def _broken(self, found: Actuator, errand: Errand, old: Mode, outcome: Broken) -> Report:
         """A restart that failed has been taken back by the act itself; a live change is told back here."""
         if found.cost is not Cost.LIVE:
-            if self.intents_open(errand, TAKEN) and not self.intents_open(errand, BACK):
+            if self._begun(errand, TAKEN) and not self._begun(errand, BACK):
                 return Report(result=BROKEN, reason=outcome.reason, mode=outcome.serving)  # open: `mend` tries again
             return self._end(errand, Report(result=BROKEN, reason=outcome.reason, mode=outcome.serving))
         back = found.revert(old, errand)
@@ -134,7 +134,7 @@ class Acting:
         reason = f"{outcome.reason}; and back: {back.reason}"
         return self._end(errand, Report(result=BROKEN, reason=reason, mode=None))
 
-    def intents_open(self, errand: Errand, step: str) -> bool:
+    def _begun(self, errand: Errand, step: str) -> bool:
         """Claim that an errand has begun a step."""
         return any(intent.id == errand.id and intent.facts_of(step) is not None for intent in self.intents.all)
 
@@ -241,7 +241,7 @@ class Acting:
                 report = Report(result=REFUSED, reason=reason, mode=intent.old)
             case Broken(reason=reason, serving=serving):
                 report = Report(result=BROKEN, reason=reason, mode=serving or running)
-                closed = bool(taken) and not self.intents_open(errand, BACK)
+                closed = bool(taken) and not self._begun(errand, BACK)
                 # Nobody is sent to a server that does not serve; once it does, whoever brought it up, requests come again.
                 if closed and (running is None or self.restart.reopen(taken[0], errand) is not None):
                     return report

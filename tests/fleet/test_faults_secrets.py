@@ -17,8 +17,8 @@ SECRETS = {
     "SITE_ADMIN": "sk-${PATH}`id`;admin-0123456789",
     "SITE_TOKEN": "hf_%%h $(id) #token 0123456789",
 }
-# Where they have to be: the release's own two files, and the engine's log and credentials, which are the engine's own.
-ALLOWED = ("engine.yaml", "secrets.env")
+# Where they have to be: the release's own two files, the agent's keys, and the engine's log and credentials, which are its own.
+ALLOWED = ("engine.yaml", "secrets.env", "api_key", "admin_api_key")
 
 
 def describe(site: Site, fault: str | None = None) -> None:
@@ -113,7 +113,8 @@ def test_secrets_are_nowhere(site: Site) -> None:
             ["grep", "-rlF", "--", secret, "/etc", "/var/lib/specctl", "/run/systemd/system"]
         ).stdout
         assert {Path(path).name for path in found.split()} <= set(ALLOWED), (name, found)
-    modes = place.machine.output(
-        ["sh", "-c", f"stat -c '%a %n' {place.folder}/releases/*/engine.yaml {place.folder}/releases/*/secrets.env"]
+    where = " ".join(
+        f"{place.folder}/{path}" for path in ("releases/*/engine.yaml", "releases/*/secrets.env", "agent/keys/*")
     )
+    modes = place.machine.output(["sh", "-c", f"stat -c '%a %n' {where}"])
     assert {line.split()[0] for line in modes.splitlines()} == {"600"}
