@@ -45,6 +45,7 @@ def summary(found: Comparison) -> str:
         f"* {yardstick}",
         f"best static mode   {fixed[0].mode}, {_missed(found, fixed[0])}",
         f"worst static mode  {fixed[-1].mode}, {_missed(found, fixed[-1])}",
+        f"free switching     would beat the best static mode by {ratio(found.free_gain_ratio)}",
         *(f"agent              {_missed(found, row)}, {_count(row.score.switches)}" for row in ours),
     ]
     return "\n".join(lines)
@@ -63,6 +64,7 @@ def as_wire(size: Size, found: Comparison, shown: Sequence[Row]) -> Mapping[str,
         "drains": setting.outage.drains,
         "start": str(setting.start),
         "queueing": found.queueing,
+        "free_gain_ratio": found.free_gain_ratio,
         "yardstick": found.yardstick.name,
         "policies": [policy_values(found, row) for row in shown],
     }

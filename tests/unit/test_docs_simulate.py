@@ -109,7 +109,9 @@ def test_the_fields_of_a_simulation_are_documented() -> None:
     found = compare.compare(setting, idle, ours.maker, compare.statics(setting, idle))
     bare = views.as_wire(Size(name="a", span_s=2.0), found, found.rows)
     static = replace(found.rows[0], score=replace(found.rows[0].score, value=1.0, mean_s=1.0, p95_s=1.0))
-    full = views.as_wire(Size(name="a", span_s=2.0, requests=1, peak=0.5), found, [static])
+    full = views.as_wire(
+        Size(name="a", span_s=2.0, requests=1, peak=0.5), replace(found, free_gain_ratio=0.1), [static]
+    )
     busy = replace(found, rows=[static, *found.rows[1:-1], replace(found.yardstick, score=static.score)])
     for heading, empty, filled in (
         ("Simulation", bare, full),

@@ -7,6 +7,7 @@ future. There the yardstick is the best in hindsight of that schedule, every sta
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -56,12 +57,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Every policy over one load; the last row is the yardstick. `series`: the concurrency that it was planned on."""
+    """Every policy over one load; the last row is the yardstick. `series`: the concurrency that it was planned on.
+
+    `free_gain_ratio`: by how much switching would beat the best static mode on that concurrency if it cost nothing; None: idle.
+    """
 
     setting: Setting
     series: Series
     rows: Sequence[Row]
     queueing: bool
+    free_gain_ratio: float | None
 
     @property
     def yardstick(self) -> Row:
@@ -139,7 +144,21 @@ def compare(
         for policy in (OURS, HINDSIGHT if queueing else CLAIRVOYANT, THRESHOLD, HYSTERESIS)
     ]
     mine, yardstick, *thresholds = run(Task.row, tasks)
-    return Comparison(setting=setting, series=series, rows=(*fixed, *thresholds, mine, yardstick), queueing=queueing)
+    return Comparison(
+        setting=setting,
+        series=series,
+        rows=(*fixed, *thresholds, mine, yardstick),
+        queueing=queueing,
+        free_gain_ratio=_free_gain(Worth(setting.service, setting.objective), series),
+    )
+
+
+def _free_gain(values: Worth, series: Series) -> float | None:
+    """Return what the best mode of every step is worth over the best static mode, less one."""
+    steps = Counter(series.levels)
+    free = sum(max(values.rows[level]) * count for level, count in steps.items())
+    static = max(sum(values.of(mode, level) * count for level, count in steps.items()) for mode in values.modes)
+    return free / static - 1 if static > 0 else None
 
 
 def driven(setting: Setting, series: Series, chooser: Chooser) -> Schedule:

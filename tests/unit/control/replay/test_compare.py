@@ -143,3 +143,11 @@ def test_static_modes_are_told_apart() -> None:
     assert {row.mode for row in fixed} == {NONE, CHAIN, TREE}
     with pytest.raises(ValueError, match="has its mode"):
         compare.best_mode([replace(fixed[0], mode=None)])
+
+
+def test_free_switching_is_the_most_that_can_be_won() -> None:
+    """Half the time the tree is best and half the time none: what both are worth over the best that one of them is."""
+    setting = replace(SETTING, objective=Objective(metric=Metric.THROUGHPUT))
+    found = compared(setting, Series(step_s=1.0, levels=[1, 8] * 50))
+    assert found.free_gain_ratio == pytest.approx((100 + 280) / (40 + 280) - 1)
+    assert compared(setting, Series(step_s=1.0, levels=[0, 0])).free_gain_ratio is None
