@@ -28,12 +28,16 @@ EVERY_FIELD = (
 )
 
 
+NOT_YET = "not ready"
+
+
 @dataclass(slots=True)
 class Stub:
     """An engine: what it says that it runs, how many requests it has, and whether it answers a change, and how."""
 
     state: dict[str, object] = field(default_factory=dict)
     running: int = 0
+    up: bool = True
     takes: Callable[[Mapping[str, object]], list[bool]] = field(default=lambda _: [True])
     held: threading.Event = field(default_factory=threading.Event)
     told: list[Mapping[str, object]] = field(default_factory=list)
@@ -46,6 +50,8 @@ class Stub:
 
     def get(self, path: str) -> object:
         """Answer a question."""
+        if path == "/ready":
+            return None if self.up else NOT_YET
         if path == "/v1/loads":
             return {"loads": [{"num_running_reqs": self.running, "num_waiting_reqs": 0}]}
         return {"internal_states": [self.state]}
@@ -77,7 +83,7 @@ def engine(mode: Mode = DDTREE) -> Iterator[Stub]:
 
         def _answer(self, value: object) -> None:
             content = json.dumps(value).encode()
-            self.send_response(200)
+            self.send_response(503 if value is NOT_YET else 200)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +17,18 @@ from specctl.host.wire import OpError
 from specctl.rollout.agent_moves import WHO
 from specctl.rollout.proof import Claimed, Proof, Proven, Refuted
 from specctl_agent import request as requests
-from specctl_agent.actuators import Actuator, Broken, Cost, Errand, Moved, Outcome, Refused, Taken
+from specctl_agent.actuators import (
+    Actuator,
+    Broken,
+    Cost,
+    DoorError,
+    Errand,
+    Moved,
+    Outcome,
+    Refused,
+    Taken,
+    ask,
+)
 from specctl_agent.actuators.live import Live
 from specctl_agent.actuators.restart import BACK, REQUESTED, TAKEN, Restart, Spot, taken_of
 from specctl_agent.intent import Intent, IntentError, Intents
@@ -106,7 +118,16 @@ class Acting:
             errand = self.intents.begin(self.spot.note.server.name, cost, old, new, reason)
             return self._run(found, errand, old, new)
         except IntentError as error:
+            self._let_in()
             return Report(result=REFUSED, reason=str(error), mode=None)
+
+    def _let_in(self) -> None:
+        """Let requests come again at once where the disk refused a step; `mend` does it again and writes it down."""
+        for intent in self.intents.open_ones(self.spot.note.server.name):
+            facts = intent.facts_of(TAKEN)
+            if facts is not None and intent.facts_of(BACK) is None and intent.facts_of(REQUESTED) is None:
+                with contextlib.suppress(DoorError):
+                    self.restart.door.bring_back(taken_of(facts))
 
     def _run(self, found: Actuator, errand: Errand, old: Mode, new: Mode) -> Report:
         outcome = found.switch(old, new, errand)
@@ -180,9 +201,9 @@ class Acting:
             return
 
     def mend(self, running: Mode | None) -> tuple[Report, ...]:
-        """Bring to its end what a crash or a stop left open; `running`: what the engine says that it runs.
+        """Bring to its end what a crash or a stop left open; `running`: what is believed to run, for the reports.
 
-        Called at the start, and again each minute while something is open.
+        Called at the start, and again each minute while something is open. What matters is asked of the engine itself.
         """
         return tuple(self._mended(intent, running) for intent in self.intents.open_ones(self.spot.note.server.name))
 
@@ -199,14 +220,17 @@ class Acting:
         """A live change is whole or was not made: the engine says which. A reboot has ended it either way."""
         if intent.boot != self.spot.boot:
             return self._end(errand, Report(result=REFUSED, reason="the host was restarted meanwhile", mode=running))
-        if running is None:
+        profile, info = self.live.server.profile, self.live.engine.info()
+        wrong = ask.differing(info, ask.fields(profile, intent.new))
+        if wrong is None:
             return Report(result=INTERRUPTED, reason="the engine does not say what it runs", mode=None)
-        if running == intent.new:
+        if not wrong:
             self._note(errand, intent.old, intent.new, Moved(took_s=0.0), Claimed(missing=("the agent was restarted",)))
-            return self._end(
-                errand, Report(result=DONE, reason="found done after a restart of the agent", mode=running)
-            )
-        return self._end(errand, Report(result=REFUSED, reason="it was not begun", mode=running))
+            reason = "found done after a restart of the agent"
+            return self._end(errand, Report(result=DONE, reason=reason, mode=intent.new))
+        as_before = not ask.differing(info, ask.fields(profile, intent.old))
+        mode = intent.old if as_before else running
+        return self._end(errand, Report(result=REFUSED, reason="it was not begun", mode=mode))
 
     def _mended_restart(self, intent: Intent, errand: Errand, running: Mode | None) -> Report:
         """Wait for what the performer was asked, then let requests come again."""
@@ -217,6 +241,8 @@ class Acting:
             if self.stopping.is_set() and isinstance(outcome, Broken):
                 return Report(result=INTERRUPTED, reason=outcome.reason, mode=running)
             return self._after_wait(intent, errand, outcome, taken, running)
+        if taken and not self.live.engine.is_ready():
+            return Report(result=INTERRUPTED, reason="the server does not serve yet", mode=None)
         if taken:
             reason = self.restart.reopen(taken[0], errand)
             if reason is not None:
@@ -243,7 +269,7 @@ class Acting:
                 report = Report(result=BROKEN, reason=reason, mode=serving or running)
                 closed = bool(taken) and not self._begun(errand, BACK)
                 # Nobody is sent to a server that does not serve; once it does, whoever brought it up, requests come again.
-                if closed and (running is None or self.restart.reopen(taken[0], errand) is not None):
+                if closed and (not self.live.engine.is_ready() or self.restart.reopen(taken[0], errand) is not None):
                     return report
             case _:
                 assert_never(outcome)

@@ -93,6 +93,10 @@ class Engine:
     def _info(self) -> Reply:
         return EngineClient.of(self.here, self.server).get("/server_info", timeout_s=INFO_S)
 
+    def is_ready(self) -> bool:
+        """Claim that it takes requests."""
+        return EngineClient.of(self.here, self.server).get("/ready").status == 200
+
     def running_requests(self) -> int | None:
         """Return running plus waiting requests; None when the engine cannot say, or does not answer."""
         try:

@@ -7,6 +7,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from specctl_agent.request import Request, Result
 from tests import agentstub
 from tests.agentstub import Performer, Stub
 from tests.agentworld import DDTREE, DFLASH, NONE, tree
+from tests.labserver import wait_until
 
 BOOT = clock.boot_id()
 
@@ -160,6 +162,30 @@ def test_a_full_disk_refuses(servers: Path, state: Path, engine: Stub) -> None:
     assert [each for each in engine.told if each["speculative_algorithm"] != "DDTREE"] == []
 
 
+def test_a_disk_that_fills_up_keeps_nobody_away(servers: Path, state: Path, tmp_path: Path, engine: Stub) -> None:
+    """The step after requests were taken off cannot be written: they come again at once, and again when it can be."""
+    hooks, diary = hooked(tmp_path)
+    agentstub.deployed(servers, engine.port, hooks=hooks, outage_ok=False)
+    made = hands(servers, state)
+    journal = state / "intents.jsonl"
+    engine.running = 1
+    with ThreadPoolExecutor(1) as pool:
+        acting = pool.submit(act, made, Cost.RESTART)
+        wait_until(diary.exists, what="requests are taken off")
+        kept = journal.read_bytes()
+        journal.unlink()
+        journal.mkdir()
+        engine.running = 0
+        report = acting.result(timeout=20)
+    assert (report.result, "cannot be written" in report.reason, report.mode) == ("refused", True, None)
+    assert (diary.read_text().split(), list((state / requests.FOLDER).glob("*"))) == (["off", "on"], [])
+    journal.rmdir()
+    journal.write_bytes(kept)
+    (mended,) = made.mend(running=DDTREE)
+    assert (mended.result, diary.read_text().split()) == ("refused", ["off", "on", "on"])
+    assert made.mend(running=DDTREE) == ()
+
+
 def test_standby_has_its_place_and_no_actuator(servers: Path, state: Path, engine: Stub) -> None:
     """Nothing acts by standby yet, and that is said."""
     agentstub.deployed(servers, engine.port)
@@ -217,8 +243,10 @@ def test_nobody_is_sent_to_a_server_that_does_not_serve(
     )  # fmt: skip
     assert (report.result, report.mode, diary) == ("broken", None, ["off"])
     made = hands(servers, state)
+    engine.up = False
     (still,) = made.mend(running=None)
     assert (still.result, (tmp_path / "diary").read_text().split()) == ("broken", ["off"])
+    engine.up = True
     (mended,) = made.mend(running=DDTREE)
     assert (mended.result, mended.mode) == ("broken", DDTREE)
     assert (tmp_path / "diary").read_text().split() == ["off", "on"]

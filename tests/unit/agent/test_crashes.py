@@ -173,7 +173,7 @@ def test_killed_while_the_engine_is_told(world: World, took: bool, running: obje
 
 
 def test_a_reboot_ends_what_was_under_way(world: World) -> None:
-    """After a reboot nothing is asked again: the link says what runs, and requests come again."""
+    """After a reboot nothing is asked again: the link says what runs, and requests come again once it serves."""
     world.engine.running = 1
     process = world.start("restart")
     wait_until(lambda: world.hooks == ["off"], what="the hook")
@@ -181,5 +181,9 @@ def test_a_reboot_ends_what_was_under_way(world: World) -> None:
     journal = world.state / "intents.jsonl"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     journal.write_text(journal.read_text().replace(boot, "another-boot"))
+    world.engine.up = False
+    assert world.mend(str(DDTREE)) == ["interrupted None the server does not serve yet"]
+    assert world.hooks == ["off"]
+    world.engine.up = True
     assert world.mend(str(DDTREE)) == [f"refused {DDTREE} the host was restarted meanwhile"]
     assert world.hooks == ["off", "on"]
