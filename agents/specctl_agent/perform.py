@@ -143,7 +143,7 @@ class Performer:
         facts = host_facts.servers[server.name]
         current = current_of(contact, facts)
         manifest, _ = whole_release(contact, server, wanted.release)
-        rows = reading.rows(contact.call("record.read", server, {"limit": RECORDS}).get("records"))
+        rows = reading.rows(contact.call("record.read", server, {"limit": RECORDS, "lives": 0}).get("records"))
         why = allowing.unfit(note, current, wanted, manifest) or allowing.too_many(
             server.agent, rows, datetime.now(UTC)
         )

@@ -31,6 +31,7 @@ from specctl.host.wire import Args, Call
 # Sooner than the operator gives the whole call up, so that what was found by then arrives.
 DEADLINE_S = 20.0
 RECORDS = 20
+LIVE_RECORDS = 5
 PROBES = ".probes"
 SYSTEMD_UNITS = "unit_dir"
 
@@ -88,7 +89,7 @@ def of_server(args: Args, found: Dict[str, object]) -> None:
     held = or_none(lambda: lease.status(folder), warnings)
     found["lease"] = held.as_wire() if held else None
     found["guard"] = or_none(lambda: guard.facts(folder), warnings)
-    found["records"] = or_none(lambda: records.latest(folder, RECORDS), warnings)
+    found["records"] = or_none(lambda: records.latest(folder, RECORDS, LIVE_RECORDS), warnings)
     found["capability"] = or_none(lambda: probe.known(os.path.join(os.path.dirname(folder), PROBES)), warnings)
     or_none(lambda: _packages(args, found), warnings)
     _of_service(args, folder, found, warnings)

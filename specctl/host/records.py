@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Dict, List, Mapping
+from typing import Dict, List, Mapping, Optional
 
 from specctl.host import files, lease
 from specctl.host.wire import USAGE, Call, OpError
@@ -49,23 +49,34 @@ def add(folder: str, record: Mapping[str, object], *, once: bool = False) -> int
     return len(line)
 
 
-def latest(folder: str, limit: int) -> List[Dict[str, object]]:
-    """Return the latest records, oldest first; torn lines are left out."""
+def latest(folder: str, limit: int, lives: Optional[int] = None) -> List[Dict[str, object]]:
+    """Return the latest records, oldest first; torn lines are left out.
+
+    `lives`: so many live changes at most are among them, and they do not count: an agent may make many of them a day, and what was
+    deployed must not be lost behind them.
+    """
     found: List[Dict[str, object]] = []
+    told = 0
     for name in (NAME, OLDER):
         lines = (files.read(os.path.join(folder, name), ROTATE_BYTES + RECORD_BYTES) or b"").splitlines()
         for line in reversed(lines):
-            if len(found) >= limit:
+            if len(found) - (0 if lives is None else told) >= limit:
                 break
             try:
                 row = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(row, dict):
-                found.append(row)
+            if not isinstance(row, dict):
+                continue
+            if lives is not None and row.get("live") is True:
+                if told >= lives:
+                    continue
+                told += 1
+            found.append(row)
     return found[::-1]
 
 
 def read(call: Call) -> Mapping[str, object]:
-    """Return the latest records."""
-    return {"records": latest(call.args.path("dir"), max(0, call.args.whole("limit", 50)))}
+    """Return the latest records, of live changes `lives` at most."""
+    args = call.args
+    return {"records": latest(args.path("dir"), max(0, args.whole("limit", 50)), args.whole_or_none("lives"))}

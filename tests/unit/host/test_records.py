@@ -41,6 +41,18 @@ def test_rotation_loses_nothing_recent(folder: Path) -> None:
     assert [row["number"] for row in records.latest(str(folder), 12)] == list(range(18, 30))
 
 
+def test_live_changes_hide_no_deploy(session: HostSession, folder: Path) -> None:
+    """However many an agent made since, the deploys before them are there, and the newest of them are told."""
+    _append(folder, number=1, live=False)
+    _append(folder, number=2)
+    for number in range(3, 40):
+        _append(folder, number=number, live=True)
+    assert [row["number"] for row in records.latest(str(folder), 20, 5)] == [1, 2, *range(35, 40)]
+    assert [row["number"] for row in records.latest(str(folder), 1, 2)] == [2, 38, 39]
+    found = session.call("record.read", {"dir": str(folder), "limit": 20, "lives": 0})
+    assert found == {"records": [{"number": 1, "live": False}, {"number": 2}]}
+
+
 def test_no_records_is_an_empty_list(folder: Path) -> None:
     """A server without a history has none."""
     assert records.latest(str(folder), 10) == []
