@@ -1,27 +1,30 @@
 """Hold the agent's policy against schedules that know the future, on request traces: the very decide() of specctl.control.policy.
 
 Every cell is a trace, a peak load (the busiest minute over the best static capacity), the cost of a switch and an objective; the
-policy begins in the prior's choice and in the worst mode. `clair`: its worth over that of the clairvoyant schedule from the same
-start, exact on the concurrency that the fastest static mode has. `best`: over that of the best static mode. `queue`: with
-requests that share the server and wait, its value over the best in hindsight (docs/simulate.md). `gain`: what the clairvoyant
-schedule has over the worst static mode; cells under 5 % count for nothing. `!` marks what is under its bar, `~` where the
-clairvoyant schedule itself stays under the bar of the best static mode, since the first mode has to be left. `n`: switches.
+policy begins in the prior's choice (not knowing the load, unless --expected) and in the worst mode. `clair`: its worth over that of
+the clairvoyant schedule from the same start, exact on the concurrency that the fastest static mode has. `best`: over that of the best
+static mode. `queue`: with requests that share the server and wait, its value over the best in hindsight (docs/simulate.md). `gain`:
+what the clairvoyant schedule has over the worst static mode; cells under 5 % count for nothing. `!` marks what is under its bar, `~`
+where the clairvoyant schedule itself stays under the bar of the best static mode, since it has to leave the first mode. `n`: switches.
 
-Usage: python benchmarks/policy.py [--traces DIR] [--model FILE] [--trace NAME …] [--cost S …] [--no-queueing] [--jobs N]
+Usage: python benchmarks/policy.py [--traces DIR] [--model FILE] [--trace NAME …] [--cost S …] [--no-queueing]
 """
 
 from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import math
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from specctl.adapters import trace_files
+from specctl.control.limits import Limits
 from specctl.control.objective import Metric, Objective
 from specctl.control.replay import compare, ours, sizing
 from specctl.control.replay.arrivals import Lengths
@@ -29,7 +32,9 @@ from specctl.control.replay.clairvoyant import plan
 from specctl.control.replay.compare import Row, Setting
 from specctl.control.replay.load import Requests, Series
 from specctl.control.replay.outage import LIVE_S, Outage
+from specctl.control.replay.schedule import Schedule
 from specctl.control.replay.worth import Worth
+from specctl.errors import UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT.parent / "shared" / "traces"
@@ -44,25 +49,32 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One trace at one load, and what of it is to be worked out."""
+    """One trace at one load, and what of it is to be worked out; `first`: it is the trace's first load.
+
+    `expected`: the prior is told how often each concurrency comes, as an operator would who knows the service.
+    """
 
     trace: Path
     model: Path
     load: float
+    first: bool
     costs_s: Sequence[float]
     queueing: bool
+    expected: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratios:
     """Our policy from one start: worth over the clairvoyant schedule's and the best static mode's, queueing, switches.
 
-    `reach`: the clairvoyant schedule's worth from this start over the best static mode's: nobody gets further.
+    `reach`: the clairvoyant schedule's worth from this start over the best static mode's: nobody gets further. `bound`: what it
+    pays over what its documented bound lets it pay.
     """
 
     clair: float
     best: float
     reach: float
+    bound: float
     queue: float | None
     switches: int
 
@@ -72,7 +84,7 @@ class Cell:
     """One line of the table."""
 
     trace: str
-    load: float
+    load: float | None
     cost_s: float
     metric: Metric
     gain: float
@@ -101,6 +113,8 @@ def cells(case: Case) -> list[Cell]:
     service = trace_files.read_model(str(case.model))
     trace = trace_files.read_trace(str(case.trace))
     if isinstance(trace, Series):
+        if not case.first:
+            return []  # a concurrency has no arrivals to scale: it is tried once, as it is
         load: Requests | Series = trace
     else:
         load = sizing.by_peak(trace, case.load, service, Lengths(), seed=0)
@@ -119,30 +133,64 @@ def _cell(case: Case, setting: Setting, load: Requests | Series, series: Series,
     values = Worth(setting.service, setting.objective)
     alone = compare.statics(setting, series)
     best = max(row.score.value for row in alone)
-    worst_mode = compare.worst_mode(alone)
     worst = min(row.score.value for row in alone)
+    if best <= 0:
+        raise UsageError(f"{case.trace}: nobody was there", hint="choose another trace")
+    told = Counter(series.levels) if case.expected else None
+    prior = ours.prior_choice(setting.service, setting.objective, told)
     ratios: list[Ratios] = []
     gain = 0.0
-    for start in (ours.prior_choice(setting.service, setting.objective), worst_mode):
+    for start in (prior, compare.worst_mode(alone)):
         here = replace(setting, start=start)
-        known = compare.series_row(here, series, values, "", plan(series, values, start, setting.outage.seconds))
-        mine = compare.series_row(here, series, values, "", compare.driven(here, series, ours.maker(here)))
-        queue = _queue(here, load, series, fixed, values) if case.queueing and isinstance(load, Requests) else None
+        known = _planned(here, series, values, setting.outage.seconds)
+        acts = compare.driven(here, series, ours.maker(here))
+        mine = compare.series_row(here, series, values, "", acts).score
         if not ratios:
-            gain = known.score.value / worst - 1
+            gain = known / worst - 1 if worst > 0 else math.inf
         ratios.append(
             Ratios(
-                clair=mine.score.value / known.score.value,
-                best=mine.score.value / best,
-                reach=known.score.value / best,
-                queue=queue,
-                switches=mine.score.switches,
+                clair=mine.value / known if known > 0 else 1.0,
+                best=mine.value / best,
+                reach=known / best,
+                bound=_paid(here, series, values, acts, mine.value),
+                queue=_queue(here, load, series, fixed, values)
+                if case.queueing and isinstance(load, Requests)
+                else None,
+                switches=mine.switches,
             )
         )
     return Cell(
-        trace=case.trace.stem, load=case.load, cost_s=setting.outage.seconds, metric=setting.objective.metric, gain=gain,
-        prior=ratios[0], worst=ratios[1],
-    )  # fmt: skip
+        trace=case.trace.stem,
+        load=None if isinstance(load, Series) else case.load,
+        cost_s=setting.outage.seconds,
+        metric=setting.objective.metric,
+        gain=gain,
+        prior=ratios[0],
+        worst=ratios[1],
+    )
+
+
+def _planned(setting: Setting, series: Series, values: Worth, away_s: float) -> float:
+    """Return the clairvoyant schedule's worth per second where a switch takes so long."""
+    here = replace(setting, outage=Outage(seconds=away_s, drains=True))
+    return compare.series_row(here, series, values, "", plan(series, values, setting.start, away_s)).score.value
+
+
+def _paid(setting: Setting, series: Series, values: Worth, acts: Schedule, mine: float) -> float:
+    """Return what the policy pays, in regret and switches, over what the bound in specctl/control/policy.py lets it pay.
+
+    The dearest price is reckoned at the highest worth of any second. The tolerance comes on top, as the bound says.
+    """
+    limits, away_s = Limits(), setting.outage.seconds
+    least, most = limits.enough(away_s)
+    bests = [max(values.rows[level]) for level in series.levels]
+    free, dearest = sum(bests) * series.step_s, max(bests) * away_s
+    optimum = free - _planned(setting, series, values, most * away_s) * series.span_s
+    modes = len({acts.start, *(move.mode for move in acts.moves)})
+    tolerated = 0.0 if least == most else limits.tolerance_ratio * free
+    bound = modes * (1 + 1 / least) * (optimum + most * dearest) + tolerated
+    paid = free - mine * series.span_s
+    return paid / bound if bound > 0 else 0.0
 
 
 def _queue(setting: Setting, load: Requests, series: Series, fixed: Sequence[Row], values: Worth) -> float:
@@ -156,8 +204,9 @@ def line(cell: Cell) -> str:
     starts = " |".join(
         _figures(ratios, judged=cell.counts and place == 0) for place, ratios in enumerate((cell.prior, cell.worst))
     )
+    load = "-" if cell.load is None else f"{cell.load:g}"
     gain = f"{cell.gain * 100:>5.0f}%"
-    return f"{cell.trace[:25]:<26}{cell.load:>5}{cell.cost_s:>7g}  {cell.metric.value:<10}{gain} |{starts}"
+    return f"{cell.trace[:25]:<26}{load:>5}{cell.cost_s:>7g}  {cell.metric.value:<10}{gain} |{starts}"
 
 
 def _figures(ratios: Ratios, *, judged: bool) -> str:
@@ -174,22 +223,25 @@ def summary(found: Sequence[Cell]) -> Iterator[str]:
         if not mine:
             yield f"cost {cost_s:g} s: no cell in which there is anything to win"
             continue
+        least = {name: min(getattr(cell.prior, name) for cell in mine) for name in ("clair", "best")}
         yield (
-            f"cost {cost_s:g} s: {sum(cell.missed for cell in mine)} of {len(mine)} cells under a bar; from the prior's choice at "
-            f"least {min(cell.prior.clair for cell in mine):.3f} of clairvoyant (bar {CLAIR_BAR}) and "
-            f"{min(cell.prior.best for cell in mine):.3f} of the best static mode (bar {STATIC_BAR}); from the worst mode at "
-            f"least {min(cell.worst.clair for cell in mine):.3f} of clairvoyant"
+            f"cost {cost_s:g} s: {sum(cell.missed for cell in mine)} of {len(mine)} cells under a bar\n"
+            f"  from the prior's choice  at least {least['clair']:.3f} of clairvoyant (bar {CLAIR_BAR}), "
+            f"{least['best']:.3f} of the best static mode (bar {STATIC_BAR})\n"
+            f"  from the worst mode      at least {min(cell.worst.clair for cell in mine):.3f} of clairvoyant; pays at most "
+            f"{max(cell.worst.bound for cell in mine):.2f} of what its bound allows"
         )
 
 
 def main() -> int:
-    """Print the table and its summary; exit 1 when a cell is under a bar."""
+    """Print the table and its summary; exit 1 when a cell is under a bar, or pays more than the bound from the worst mode."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=Path, default=TRACES, help="a folder of traces (*.csv, *.jsonl)")
     parser.add_argument("--model", type=Path, help="a model file; else model.json beside the traces")
     parser.add_argument("--trace", action="append", help="only traces whose name has this in it (repeatable)")
     parser.add_argument("--cost", type=float, action="append", help="only this cost in seconds (repeatable)")
     parser.add_argument("--load", type=float, action="append", help="only this peak load (repeatable)")
+    parser.add_argument("--expected", action="store_true", help="tell the prior how often each concurrency comes")
     parser.add_argument("--no-queueing", action="store_true", help="leave the replays with queueing out")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
@@ -200,22 +252,26 @@ def main() -> int:
         parser.error(f"there is no trace in {asked.traces}")
     cases = [
         Case(
-            trace=path, model=asked.model or asked.traces / "model.json", load=load, costs_s=asked.cost or COSTS_S,
-            queueing=not asked.no_queueing,
+            trace=path, model=asked.model or asked.traces / "model.json", load=load, first=place == 0,
+            costs_s=asked.cost or COSTS_S, queueing=not asked.no_queueing, expected=asked.expected,
         )
         for path in files
-        for load in asked.load or LOADS
+        for place, load in enumerate(asked.load or LOADS)
     ]  # fmt: skip
     print(f"{'':<55}|{'from the prior choice':>27} |{'from the worst mode':>27}\n{HEAD}")
     found: list[Cell] = []
-    with concurrent.futures.ProcessPoolExecutor(max_workers=asked.jobs) as pool:
-        for part in pool.map(cells, cases):
-            found += part
-            print("\n".join(line(cell) for cell in part), flush=True)
+    try:
+        with concurrent.futures.ProcessPoolExecutor(max_workers=asked.jobs) as pool:
+            for part in pool.map(cells, cases):
+                found += part
+                for cell in part:
+                    print(line(cell), flush=True)
+    except (UsageError, ValueError) as error:
+        parser.error(str(error))
     print()
     print("\n".join(summary(found)))
     print(f"{len(found)} cells in {time.perf_counter() - begin:.0f} s")
-    return 1 if any(cell.missed for cell in found) else 0
+    return 1 if any(cell.missed or cell.worst.bound > 1 for cell in found) else 0
 
 
 if __name__ == "__main__":
