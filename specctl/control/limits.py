@@ -43,7 +43,7 @@ class Limits:
     freeze_s: float = DAY_S
     look_s: float = 600.0
     horizon_s: float = 12 * 3600.0
-    foreseen_prices: float = 1.5
+    foreseen_prices: float = 3.0
 
     def enough(self, seconds: float) -> tuple[float, float]:
         """Return the advantages, in prices, that end waiting for a change of that length: of large gains, and of any."""

@@ -141,7 +141,7 @@ def _foreseen(view: View, state: State, limits: Limits, now: Now, ledger: Ledger
         if price is None or price.seconds < LONG_S:
             continue
         found = outlook(ledger.book, place, view.history, now.wall_s, limits)
-        if found is None:
+        if found is None or not found.begun:
             continue
         ways = price.seconds * price.weight * found.pace * (2 if found.back else 1)
         cheap = ledger.price(place) <= price.seconds * price.weight * found.pace

@@ -27,12 +27,14 @@ class Outlook:
 
     `gain`: what it brings until the other mode is at its best lead, or the horizon. `dwell_s`: how long that takes. `back`: whether
     the lead is lost again before the horizon, so that the way back will be wanted. `pace`: the best mode's mean worth per second.
+    `begun`: whether the other mode is ahead in the hour at hand already.
     """
 
     gain: float
     dwell_s: float
     back: bool
     pace: float
+    begun: bool
 
 
 def outlook(book: Book, place: int, history: History, wall_s: float, limits: Limits) -> Outlook | None:
@@ -46,8 +48,9 @@ def outlook(book: Book, place: int, history: History, wall_s: float, limits: Lim
     top = max(range(len(leads)), key=leads.__getitem__)
     pace = sum(seconds * best for seconds, _, best in stretches) / known_s
     if leads[top] <= 0:
-        return Outlook(gain=0.0, dwell_s=0.0, back=True, pace=pace)
-    return Outlook(gain=leads[top], dwell_s=spans[top], back=top < len(leads) - 1, pace=pace)
+        return Outlook(gain=0.0, dwell_s=0.0, back=True, pace=pace, begun=False)
+    back = top < len(leads) - 1
+    return Outlook(gain=leads[top], dwell_s=spans[top], back=back, pace=pace, begun=leads[0] > 0)
 
 
 def _ahead(
