@@ -34,9 +34,16 @@ class Inbox:
         os.close(self._descriptor)
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of what looks like requests, a bounded number, oldest name first."""
+        """Return the names of what looks like requests, a bounded number, those that were written first before the others."""
         names = os.listdir(self._descriptor)  # noqa: PTH208  # by the descriptor: a path could be another folder by now
-        return tuple(sorted(name for name in names if name.endswith(".json"))[:MOST])
+        return tuple(sorted((name for name in names if name.endswith(".json")), key=self._written)[:MOST])
+
+    def _written(self, name: str) -> tuple[int, str]:
+        """Return when a name's file was written: an order by name alone would be none, for ids are random."""
+        try:
+            return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mtime_ns, name
+        except OSError:
+            return 0, name
 
     def peek(self, name: str) -> Request:
         """Read one request; raises RequestError, with the name, for whatever is none of the agent's."""
