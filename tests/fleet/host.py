@@ -55,6 +55,9 @@ done
 rm -rf /etc/systemd/system/specctl* /etc/systemd/system/*.wants/specctl*
 rm -rf /run/systemd/system/specctl* /run/systemd/transient/specctl*
 rm -rf /var/lib/specctl /etc/specctl /run/specctl /etc/sudoers.d/ops
+rm -rf /opt/specctl /var/lib/specctl-agent /usr/local/bin/specctl-agent
+if getent passwd specctl-agent >/dev/null; then userdel specctl-agent; fi
+if getent group specctl >/dev/null; then groupdel specctl; fi
 systemctl daemon-reload
 systemctl reset-failed
 journalctl --quiet --rotate
