@@ -36,7 +36,7 @@ def test_memory_does_not_grow(nvml: Scenario, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 def test_the_agent_does_not_grow(nvml: Scenario) -> None:
-    """Over 100,000 ticks of the whole agent, beside eight GPUs and an engine, its processes together keep their size."""
+    """Over 100,000 ticks of the whole agent, beside eight GPUs and an engine, its processes together keep their size once full."""
     benchmark = Path(__file__).parents[4] / "benchmarks" / "agent_footprint.py"
     run = subprocess.run(
         [sys.executable, str(benchmark), "--soak", "--ticks", str(LOOKS), "--speed", "100"],
