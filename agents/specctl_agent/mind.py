@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from specctl.control import policy, policy_state, profile
-from specctl.control import window as windows
 from specctl.control.limits import Limits
 from specctl.control.mode import Mode
 from specctl.control.objective import Metric, Objective
@@ -17,7 +16,6 @@ from specctl.control.policy_state import State
 from specctl.control.policy_types import Act, Decision, Hold, Means, Now, Pin, SetKnobs, SwitchAlgo, View
 from specctl.control.profile import ConcurrencyProfile
 from specctl.control.rates import Rates
-from specctl.control.window import Window
 from specctl.fleet import types as fleet
 from specctl.fleet.types import AgentSettings
 from specctl_agent.orders import Standing
@@ -25,8 +23,6 @@ from specctl_agent.pictures import Decided
 from specctl_agent.watch import Watch
 from specctl_agent.ways import Ways
 
-# What a mode brings is measured over this much of the newest past; longer would mix loads that differ.
-LATELY_S = 60.0
 # What turned a change away (a router without another worker, a request that does not end) may be over by then.
 AGAIN_S = 600.0
 
@@ -199,7 +195,7 @@ def view_of(watch: Watch, beside: Beside, standing: Standing, settings: AgentSet
         objective=objective_of(settings),
         history=WeekHours(watch.profile),
         age_s=watch.look_age_s,
-        tokens_s=lately(watch.window, mode),
+        tokens_s=watch.tokens_s,
         findings=watch.blocking,
         gpu_troubles=beside.gpu_troubles,
         lease_known=beside.lease_known,
@@ -210,14 +206,6 @@ def view_of(watch: Watch, beside: Beside, standing: Standing, settings: AgentSet
         pin=None if pin is None else Pin(mode=pin.mode, left_s=pin.until.left_s(now), reason=pin.reason, who=pin.who),
         hold=standing.held,
     )
-
-
-def lately(window: Window, mode: Mode | None) -> float | None:
-    """Return the tokens a second of decoding of the newest past; None where it was not all in that mode."""
-    figures = windows.figures(windows.last(window, LATELY_S))
-    if mode is None or figures.modes != frozenset({mode}) or figures.decoded is None:
-        return None
-    return figures.tokens_s
 
 
 def means_of(act: Act) -> Means:

@@ -26,6 +26,10 @@ AUDIT_EACH_S = 10.0
 FINDING_TIMES = 3
 INFO_FRESH_S = 150.0
 HISTORY = 600
+# Means over minutes move slowly, and to work them out costs a millisecond.
+FIGURES_EACH_S = 5.0
+# What a mode brings is measured over this much of the newest past; longer would mix loads that differ.
+LATELY_S = 60.0
 
 
 @dataclass(slots=True)
@@ -52,6 +56,8 @@ class Watch:
     _audited_s: float | None = None
     _seen: dict[str, int] = field(default_factory=dict)
     _figures: Figures | None = None
+    _lately: Figures | None = None
+    _figures_s: float = 0.0
 
     def observe(self, now: Now, expected: Mode | None) -> None:
         """Take in what the samplers have; `expected`: what was put there last, None while that is being changed."""
@@ -65,7 +71,9 @@ class Watch:
         self._track, sample = advance(self._track, at_s=at_s, look=loads.value, page=pages.value, mode=self.mode)
         self.look_age_s = _age(loads)
         self.sample = sample
-        self.window, self._figures = windows.observe(self.window, sample), None
+        self.window = windows.observe(self.window, sample)
+        if at_s - self._figures_s >= FIGURES_EACH_S:
+            self._figures, self._lately, self._figures_s = None, None, at_s
         self.profile = profiles.observe(self.profile, sample, now.wall_s)
         self._count(sample)
         if self._audited_s is None or at_s - self._audited_s >= AUDIT_EACH_S:
@@ -74,10 +82,19 @@ class Watch:
 
     @property
     def figures(self) -> Figures:
-        """Return what the window says as a whole; worked out at most once a tick."""
+        """Return what the window says as a whole; worked out anew every few seconds."""
         if self._figures is None:
             self._figures = windows.figures(self.window)
         return self._figures
+
+    @property
+    def tokens_s(self) -> float | None:
+        """Return the tokens a second of decoding of the newest past; None where it was not all in the present mode."""
+        if self._lately is None:
+            self._lately = windows.figures(windows.last(self.window, LATELY_S))
+        found = self._lately
+        known = self.mode is not None and found.modes == frozenset({self.mode}) and found.decoded is not None
+        return found.tokens_s if known else None
 
     def _believed(self, infos: Reading[EngineInfo], expected: Mode | None, at_s: float) -> Mode | None:
         """Return what the engine runs: what was put there, in the engine's own fuller words; None where those contradict it.
