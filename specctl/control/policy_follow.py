@@ -80,6 +80,11 @@ class Follower:
         self._asleep_until_s = 0.0
         self._look_s = self._limits.look_s
 
+    @property
+    def mode(self) -> Mode:
+        """Return the mode that it left running."""
+        return self._mode
+
     def _open(self, mode: Mode) -> Ledger:
         if mode not in self._books:
             book = policy.book_of(replace(self._view, mode=mode), self._limits)
