@@ -1,11 +1,12 @@
 """Hold the agent's policy against schedules that know the future, on request traces: the very decide() of specctl.control.policy.
 
 Every cell is a trace, a peak load (the busiest minute over the best static capacity), the cost of a switch and an objective; the
-policy begins in the prior's choice (not knowing the load, unless --expected) and in the worst mode. `clair`: its worth over that of
-the clairvoyant schedule from the same start, exact on the concurrency that the fastest static mode has. `best`: over that of the best
-static mode. `queue`: with requests that share the server and wait, its value over the best in hindsight (docs/simulate.md). `gain`:
-what the clairvoyant schedule has over the worst static mode; cells under 5 % count for nothing. `!` marks what is under its bar, `~`
-where the clairvoyant schedule itself stays under the bar of the best static mode, since it has to leave the first mode. `n`: switches.
+policy begins in the prior's choice (not knowing the load, unless --expected) and in the worst mode.
+`clair`: its worth over that of the clairvoyant schedule from the same start, exact on the concurrency of the fastest static mode.
+`best`: over that of the best static mode. `n`: switches.
+`queue`: with requests that share the server and wait, its value over the best in hindsight (docs/simulate.md).
+`gain`: what the clairvoyant schedule has over the worst static mode; cells under 5 % count for nothing.
+`!` marks what is under its bar, `~` where the clairvoyant schedule itself is, since it has to leave the first mode.
 
 Usage: python benchmarks/policy.py [--traces DIR] [--model FILE] [--trace NAME …] [--cost S …] [--no-queueing]
 """
