@@ -16,9 +16,10 @@ LONG_S = 60.0
 class Limits:
     """Bounds of the policy.
 
-    Patience, in prices of the change: `least` is the advantage that a large gain must have gathered, `most` the one that ends all
-    waiting (`most_long` for a long change: a small lead must outlast the hours of a day that would take it back), `quick` the one
-    for a quick change. A gain is large while it is above `large_ratio` of the best mode's worth.
+    Patience, in prices of the change: what a large gain must have gathered, and what ends all waiting. `least` and `most` are for a
+    change of a minute or more: a small lead must outlast the hours of a day that would take it back, while a large one would repay
+    it within the hour. `least_short` and `most_short` are for shorter ones, which bursts of load would tempt. `quick` is for what
+    takes a second. A gain is large while it is above `large_ratio` of the best mode's worth.
     A mode within `tolerance_ratio` of the best counts as the best, unless a change is quick: no throughput model is that exact.
 
     `stale_s`: an older look at the engine is none. `dwell_prices`: a mode stays for so many times what the way to it took.
@@ -29,8 +30,9 @@ class Limits:
     """
 
     least: float = 0.4
-    most: float = 2.0
-    most_long: float = 4.0
+    most: float = 4.0
+    least_short: float = 1.0
+    most_short: float = 4.0
     quick: float = 1.0
     large_ratio: float = 0.2
     tolerance_ratio: float = 0.03
@@ -49,11 +51,11 @@ class Limits:
         """Return the advantages, in prices, that end waiting for a change of that length: of large gains, and of any."""
         if seconds <= QUICK_S:
             return self.quick, self.quick
-        return self.least, self.most_long if seconds >= LONG_S else self.most
+        return (self.least, self.most) if seconds >= LONG_S else (self.least_short, self.most_short)
 
     def __post_init__(self) -> None:
-        if not 0 < self.least <= self.most <= self.most_long or not self.quick > 0:
-            raise ValueError("patience needs 0 < least <= most <= most_long and quick > 0")
+        if not (0 < self.least <= self.most and 0 < self.least_short <= self.most_short and self.quick > 0):
+            raise ValueError("patience needs 0 < least <= most, also of short changes, and quick > 0")
         for each in fields(self):
             if not getattr(self, each.name) >= 0:
                 raise ValueError(f"{each.name} is {getattr(self, each.name)}, below 0")

@@ -4,8 +4,8 @@ The rule is that of a metrical task system over N modes. A mode's regret is what
 concurrency at hand, less its own worth; a change costs its seconds of not serving times the pace of serving lately. The *work* of a
 mode is what the past would have cost at least, had one ended in it (the work function of Borodin, Linial and Saks, "An optimal
 on-line algorithm for metrical task system", J. ACM 39, 1992). The running mode is left once its work is above another's by `most`
-prices (`most_long` for a change of a minute or more, `quick` for one of a second or less), or by `least` prices when as much came
-from gains of more than `large_ratio`: what is far better is reached soon, what is a little better must stay so for long.
+prices, or by `least` prices when as much came from gains of more than `large_ratio` (Limits.enough has both by the length of the
+change): what is far better is reached soon, what is a little better must stay so for long.
 
 Competitive bound, for prices that do not change. Let d be the dearest price, V the number of different modes that are run, OPT the
 least total of regret and prices that any schedule pays when a change costs it `most` times its price. Then the rule pays at most
@@ -119,7 +119,7 @@ def _known_there(view: View, mode: Mode, concurrency: float) -> bool:
 def _veto(view: View, ledger: Ledger, place: int, price: Price, limits: Limits, now: Now) -> Grounds | None:
     """Let the history say that a gain will not last; when it was wrong for as much regret as patience allows, it is not asked."""
     worth = ledger.price(place)
-    if view.history is None or price.seconds < LONG_S or ledger.excess > limits.most_long * worth:
+    if view.history is None or price.seconds < LONG_S or ledger.excess > limits.most * worth:
         return None
     found = outlook(ledger.book, place, view.history, now.wall_s, limits)
     if found is None or found.gain >= worth:

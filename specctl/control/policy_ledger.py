@@ -1,9 +1,9 @@
 """The sums that a decision is taken from, kept tick by tick: work, large gains, and the pace of serving, which prices a change.
 
 Modes have regret (the best mode's worth per second less their own) and a change has a price (its seconds times the pace). `work` is
-the work function of the metrical task system whose changes cost `most` prices (`most_long` of long ones), so that no mode's work is
-above another's by more than that. The running mode is left for another once its work is above the other's by `most` prices, or by
-`least` prices when as much was gathered by large gains alone. policy.py has the bound.
+the work function of the metrical task system whose changes cost `most` prices, so that no mode's work is above another's by more
+than that. The running mode is left for another once its work is above the other's by `most` prices, or by `least` prices when as
+much was gathered by large gains alone; Limits.enough has both. policy.py has the bound.
 
 Mutable, for speed: `policy.advance` makes one from a State and takes a State from it; a replay keeps one.
 """

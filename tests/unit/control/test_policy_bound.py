@@ -108,7 +108,7 @@ def test_any_load_costs_no_more_than_the_bound(
     tasks: list[list[float]], order: list[tuple[int, int]], seconds: float, start: int, least: float
 ) -> None:
     """Over random tasks in random order the rule pays at most the documented bound."""
-    limits = Limits(tolerance_ratio=0.0, least=least, most=max(2.0, least), most_long=4.0)
+    limits = Limits(tolerance_ratio=0.0, least=least, least_short=least)
     served = [place % len(tasks) + 1 for place, times in order for _ in range(times)]
     player = Player(model=Scripted(tasks=tasks), seconds=seconds, running=start, limits=limits)
     for task in served:

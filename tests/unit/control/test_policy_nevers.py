@@ -265,7 +265,7 @@ def test_a_state_that_cannot_be_meant_is_refused_whole(change: dict[str, object]
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("least", 3.0), ("least", 0.0), ("quick", 0.0), ("large_ratio", 1.5), ("stale_s", -1.0)]
+    ("name", "value"), [("least", 5.0), ("least", 0.0), ("quick", 0.0), ("large_ratio", 1.5), ("stale_s", -1.0)]
 )
 def test_limits_that_contradict_themselves_are_refused(name: str, value: float) -> None:
     """Patience that is upside down, times below zero and ratios above one are no limits."""
