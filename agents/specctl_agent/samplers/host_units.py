@@ -6,6 +6,7 @@ or its control group went away. Reads only; under another service manager than s
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,16 +37,16 @@ def ask_systemd(units: Sequence[str]) -> str | None:
 class _Group:
     """Where a unit's control group is read: one folder for all of it, or one a controller under cgroup v1."""
 
-    memory: Path
-    pids: Path
-    current: str = "memory.current"
-    limit: str = "memory.max"
-    events: str = "memory.events"
+    folder: str
+    current: str
+    limit: str
+    events: str
+    pids: str
 
     @property
     def gone(self) -> bool:
         """Whether it was removed: its last process has ended."""
-        return not self.memory.exists()
+        return not os.path.exists(self.folder)  # noqa: PTH110 - see _read
 
 
 class UnitWatch:
@@ -62,7 +63,7 @@ class UnitWatch:
         self._units = tuple(units)
         self._ask = ask
         self._cgroups = cgroups
-        self._invocations = invocations
+        self._links = {unit: str(invocations / f"invocation:{unit}") for unit in self._units}
         self._states: Mapping[str, UnitState] = {}
         self._groups: Mapping[str, _Group | None] = {}
         self._asked_at_s: float | None = None
@@ -107,16 +108,16 @@ class UnitWatch:
             main_pid=state.main_pid,
             restarts=state.restarts,
             invocation=self._invocation(unit, state.invocation),
-            memory_bytes=None if group is None else parse_count(_read(group.memory / group.current)),
-            limit_bytes=None if group is None else parse_count(_read(group.memory / group.limit)),
-            oom_kills=None if group is None else parse_event(_read(group.memory / group.events), "oom_kill"),
-            processes=None if group is None else parse_count(_read(group.pids / "pids.current")),
+            memory_bytes=None if group is None else parse_count(_read(group.current)),
+            limit_bytes=None if group is None else parse_count(_read(group.limit)),
+            oom_kills=None if group is None else parse_event(_read(group.events), "oom_kill"),
+            processes=None if group is None else parse_count(_read(group.pids)),
         )
 
     def _invocation(self, unit: str, known: str | None) -> str | None:
         """Return the id of the unit's start: as systemd links it now, else as it said when it was asked."""
         try:
-            return str((self._invocations / f"invocation:{unit}").readlink())
+            return os.readlink(self._links[unit])  # noqa: PTH115 - see _read
         except OSError:
             return known
 
@@ -126,24 +127,27 @@ def _group(cgroups: Path, name: str | None) -> _Group | None:
     below = (name or "").lstrip("/")
     if not below:
         return None
-    if (cgroups / below).exists():
-        return _Group(memory=cgroups / below, pids=cgroups / below)
+    one = cgroups / below
+    if one.exists():
+        return _files(one, one, ("memory.current", "memory.max", "memory.events"))
     memory, pids = cgroups / "memory" / below, cgroups / "pids" / below
     if not memory.exists():
         return None
-    return _Group(
-        memory=memory,
-        pids=pids,
-        current="memory.usage_in_bytes",
-        limit="memory.limit_in_bytes",
-        events="memory.oom_control",
-    )
+    return _files(memory, pids, ("memory.usage_in_bytes", "memory.limit_in_bytes", "memory.oom_control"))
 
 
-def _read(path: Path) -> str:
-    """Return the file's text, empty where there is none."""
+def _files(memory: Path, pids: Path, names: tuple[str, str, str]) -> _Group:
+    current, limit, events = (str(memory / name) for name in names)
+    return _Group(folder=str(memory), current=current, limit=limit, events=events, pids=str(pids / "pids.current"))
+
+
+def _read(path: str) -> str:
+    """Return the file's text, empty where there is none.
+
+    By os.open's kind of path: pathlib interns the parts of each path that it makes, and at each tick that adds up.
+    """
     try:
-        with path.open(encoding="ascii") as file:
+        with open(path, encoding="ascii") as file:  # noqa: PTH123
             return file.read()
     except OSError:
         return ""
