@@ -1,7 +1,7 @@
 """Samples the stand-in NVML and this machine many times while GPUs come and go, and says how memory grew.
 
-Usage: python -m tests.nvml.soak FOLDER LOOKS. Prints a line each tenth: looks so far, bytes of this and of the NVML process, and how
-many of those were started.
+Usage: python -m tests.nvml.soak FOLDER LOOKS. Prints a line each tenth: looks so far, bytes of this and of the NVML process, and
+how many of those were started. Run by a test.
 """
 
 from __future__ import annotations
