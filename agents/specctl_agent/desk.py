@@ -10,7 +10,7 @@ from specctl.fleet.types import AgentMode
 from specctl_agent.decisions import DecisionJournal
 from specctl_agent.log import INFO, Log
 from specctl_agent.orders import Orders
-from specctl_agent.pictures import Picture, ServerPicture
+from specctl_agent.pictures import RANKS, Picture, ServerPicture
 from specctl_agent.told import told_agent, told_sources
 
 
@@ -56,6 +56,9 @@ class Desk:
         said = [words]
         if not saved:
             said.append("it is in force, and not on the disk: a restart of the agent forgets it")
+        wanted = order.conduct if isinstance(order, wire.SetConduct) else None
+        if wanted is not None and RANKS.index(wanted) > RANKS.index(server.allowed):
+            said.append(f"and the inventory allows {server.allowed.value} at most")
         if isinstance(order, wire.Pin) and server.conduct is not AgentMode.ACT:
             said.append(f"the agent is in mode {server.conduct.value}, and changes nothing")
         return {"server": server.server, "said": "; ".join(said), "saved": saved}

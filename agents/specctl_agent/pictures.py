@@ -14,6 +14,10 @@ from specctl.fleet.types import AgentMode
 from specctl_agent.samplers.runner import Health
 
 
+# From the least to the most that an agent may do.
+RANKS = (AgentMode.OBSERVE, AgentMode.ADVISE, AgentMode.ACT)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchCount:
     """How often the agent went from one mode to another in one way, with one end (done, refused, reverted, broken)."""
@@ -41,13 +45,14 @@ class Decided:
 class ServerPicture:
     """One server as the agent sees it; None is not known.
 
-    `conduct`: what the agent may do, by the inventory or by order. `modes`: those that it can run. `acting`: the switch under way,
-    in words. `mode_s`, `switches` and `lost_s` count since the agent's state began. `history`: (running, waiting, tokens a second)
-    of the last ticks.
+    `conduct`: what the agent may do, by the inventory or by order; `allowed`: what the inventory allows at most. `modes`: those
+    that it can run. `acting`: the switch under way, in words. `mode_s`, `switches` and `lost_s` count since the agent's state
+    began. `history`: (running, waiting, tokens a second) of the last ticks.
     """
 
     server: str
     conduct: AgentMode
+    allowed: AgentMode = AgentMode.ACT
     modes: tuple[Mode, ...] = ()
     mode: Mode | None = None
     sample: EngineSample | None = None

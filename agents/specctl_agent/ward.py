@@ -22,7 +22,7 @@ from specctl_agent.keeping import Keeping
 from specctl_agent.log import ERROR, INFO, WARNING, Log
 from specctl_agent.mind import Beside, Mind, means_of, text_of
 from specctl_agent.orders import Orders, Standing
-from specctl_agent.pictures import ServerPicture, SwitchCount
+from specctl_agent.pictures import RANKS, ServerPicture, SwitchCount
 from specctl_agent.places import Place
 from specctl_agent.samplers.runner import Slot
 from specctl_agent.watch import Watch
@@ -32,7 +32,6 @@ MEND_EACH_S = 60.0
 # The profile changes slowly, and a model made anew costs milliseconds.
 RATES_EACH_S = 10.0
 STOP_S = 8.0
-RANKS = (AgentMode.OBSERVE, AgentMode.ADVISE, AgentMode.ACT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +104,8 @@ class Ward:
             return None
         if self._moved is not None and self._moved_at == self._start:
             return self._moved
+        if self._moved is not None and self._invocation is None and not str(self._moved_at).endswith("/None"):
+            return None  # which start runs is not known yet: the one that was told something else, or a new one
         return self.watch.place.deployed
 
     @property
@@ -244,6 +245,7 @@ class Ward:
         return ServerPicture(
             server=self.name,
             conduct=self.conduct,
+            allowed=watch.place.note.server.agent.mode,
             modes=self._ways.modes if self._ways is not None else watch.place.startable,
             mode=watch.mode,
             sample=watch.sample,

@@ -85,3 +85,12 @@ def test_a_pin_that_will_change_nothing_says_so(tmp_path: Path) -> None:
     watching = replace(FULL, servers=(replace(SERVER, conduct=AgentMode.OBSERVE),))
     told = desk(tmp_path, watching).answer(wire.Pin(who="me", mode=mode("dflash"), for_s=60.0, reason="x"))
     assert told["said"] == "pinned to dflash for 60 s (x); the agent is in mode observe, and changes nothing"
+
+
+def test_more_than_the_inventory_allows_is_said_to_be_so(tmp_path: Path) -> None:
+    """An order may take from what the inventory allows; one that would add is noted, and told to add nothing."""
+    watching = replace(FULL, servers=(replace(SERVER, allowed=AgentMode.ADVISE),))
+    open_desk = desk(tmp_path, watching)
+    more = open_desk.answer(wire.SetConduct(who="me", conduct=AgentMode.ACT))
+    assert more["said"] == "mode act; and the inventory allows advise at most"
+    assert open_desk.answer(wire.SetConduct(who="me", conduct=AgentMode.OBSERVE))["said"] == "mode observe"
