@@ -13,7 +13,6 @@ from specctl.control.window import Figures
 from specctl.fleet.types import AgentMode
 from specctl_agent.samplers.runner import Health
 
-
 # From the least to the most that an agent may do.
 RANKS = (AgentMode.OBSERVE, AgentMode.ADVISE, AgentMode.ACT)
 

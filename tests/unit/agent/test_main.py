@@ -109,6 +109,7 @@ def test_a_life(agent: Agent) -> None:
         assert time.monotonic() < deadline, "a child of the agent outlives it"
 
 
+@pytest.mark.slow
 def test_the_second_is_refused_and_the_first_not_disturbed(agent: Agent) -> None:
     """Two agents on one host: the second says whose host it is and ends with 5; the first still answers."""
     first = agent.start()
@@ -121,6 +122,7 @@ def test_the_second_is_refused_and_the_first_not_disturbed(agent: Agent) -> None
     assert agent.ctl("status").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_killed_one_is_replaced_without_a_trace(agent: Agent) -> None:
     """After kill -9 the next one takes lock, socket and state over at once."""
     agent.start().kill()
