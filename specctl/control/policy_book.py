@@ -26,7 +26,7 @@ class Row:
     """Worth per second at one concurrency: of each mode in order, of the best of them, and of the one that runs.
 
     `regrets`: what each mode falls short of the best by, beyond the tolerance. `leads`: what each mode is ahead of the running one
-    by, beyond what makes a gain large. `led`: whether any is.
+    by, beyond what makes a gain large (nothing, where the change is quick). `led`: whether any is.
     """
 
     worths: tuple[float, ...]
@@ -60,9 +60,8 @@ class Book:
         )
         self.flat = len(self.spans) == 1 and set(others) == set(self.spans)
         self.quick = tuple(price is not None and price.quick for price in self.prices)
-        exact = any(self.quick)
-        self._tolerance = 0.0 if exact else limits.tolerance_ratio
-        self._large = 0.0 if exact else limits.large_ratio
+        self._tolerance = 0.0 if any(self.quick) else limits.tolerance_ratio
+        self._large = tuple(0.0 if quick else limits.large_ratio for quick in self.quick)
         self._rates = rates
         self._objective = objective
         self._capacities = tuple(capacity(rates, objective, each) for each in modes)
@@ -90,14 +89,15 @@ class Book:
             for place, each in enumerate(self.modes)
         )
         best, mine = max(worths), worths[self.running]
-        near, bar = best * (1 - self._tolerance), mine + self._large * best
+        near = best * (1 - self._tolerance)
+        leads = tuple(worth - mine - large * best for worth, large in zip(worths, self._large, strict=True))
         return Row(
             worths=worths,
             best=best,
             own=mine,
             regrets=tuple(max(near - worth, 0.0) for worth in worths),
-            leads=tuple(worth - bar for worth in worths),
-            led=best > bar,
+            leads=leads,
+            led=max(leads) > 0,
         )
 
     def _worth(self, place: int, concurrency: float, found: Estimate | None) -> float:

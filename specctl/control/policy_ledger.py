@@ -121,9 +121,13 @@ class Ledger:
         return (self._least if large else self._most)[place] * self.price(place)
 
     def nearest(self) -> int | None:
-        """Return the other mode that comes nearest to what it needs; None where there is no way to any."""
+        """Return the other mode that has the greatest part of what it needs; None where there is no way to any."""
         ways = [place for place in range(len(self.work)) if place != self.running and self.price(place) < math.inf]
-        return min(ways, key=lambda place: self.needed(place) - self.advantage(place), default=None)
+        return max(ways, key=self._part, default=None)
+
+    def _part(self, place: int) -> float:
+        ahead, needed = self.advantage(place), self.needed(place)
+        return ahead / needed if needed > 0 else math.copysign(math.inf, ahead)
 
     def wants(self, concurrency: float) -> int | None:
         """Return the mode that the rule would go to, with `concurrency` now; None: stay."""

@@ -10,7 +10,7 @@ from specctl.control import policy
 from specctl.control.limits import Limits
 from specctl.control.mode import mode
 from specctl.control.objective import Objective
-from specctl.control.policy_costs import Flat
+from specctl.control.policy_costs import Flat, HostCosts
 from specctl.control.policy_state import State
 from specctl.control.policy_types import Hold, Means, Now, Pin, Price, SetKnobs, SwitchAlgo
 from tests.unit.control.policy_worlds import (
@@ -28,6 +28,9 @@ from tests.unit.control.policy_worlds import (
     run,
     settled,
 )
+
+HOST = HostCosts(live_knobs={"ddtree": frozenset({"tree_budget"})}, load_s={"dflash": 480.0, "ddtree": 480.0})
+MIXED = replace(GOOD, costs=HOST, modes=(CHAIN, WIDE, NARROW))
 
 
 def test_a_wrong_mode_is_left_once_its_regret_pays_for_the_way() -> None:
@@ -68,6 +71,15 @@ def test_a_live_change_follows_the_load_in_seconds() -> None:
     answer, _, _ = run(replace(view, mode=NARROW, concurrency=1.0), state, now, 10)
     assert isinstance(answer, SetKnobs)
     assert answer.mode == WIDE
+
+
+def test_a_hold_names_the_mode_that_comes_nearest() -> None:
+    """Of two other modes the one that has gathered most of what it needs is named, with what it lacks."""
+    view = replace(MIXED, mode=NARROW, concurrency=64.0)
+    answer, _, _ = run(view, settled(view), START, 60)
+    assert isinstance(answer, Hold)
+    assert answer.why.inputs["other"] == str(CHAIN)
+    assert answer.why.reason.startswith(f"{CHAIN} would have been worth")
 
 
 def test_a_hold_says_how_long_it_lasts_under_the_same_load() -> None:
@@ -228,3 +240,32 @@ def test_the_mode_to_begin_with_is_the_best_for_the_load() -> None:
     assert policy.choose(rates, GOOD.modes, objective, {1.0: 60.0, 0.0: 1e6}) == WIDE
     assert policy.choose(rates, GOOD.modes, objective, {32.0: 60.0}) == CHAIN
     assert policy.choose(rates, GOOD.modes, objective, {0.0: 60.0}) is None
+
+
+def test_knobs_follow_the_load_live_while_an_algo_waits() -> None:
+    """Where the budget is live and the algo is not, a burst moves the budget in seconds, and no restart follows from it."""
+    answer, state, now = run(MIXED, settled(), START, 10)
+    assert isinstance(answer, SetKnobs)
+    assert (answer.mode, answer.price.means) == (NARROW, Means.LIVE)
+    state = policy.arrived(state, WIDE, answer, replace(LIMITS, trial_s=0.0), now, away_s=0.1)
+    held, _, _ = run(replace(MIXED, mode=NARROW), state, now, 60)
+    assert isinstance(held, Hold)
+
+
+def test_an_algo_is_compared_with_the_best_that_knobs_can_do() -> None:
+    """The chain beats the best budget by three tenths: a restart comes as late as if there were that budget alone."""
+    view = replace(MIXED, mode=NARROW, concurrency=64.0)
+    answer, _, now = run(view, settled(view), START, 7200)
+    assert isinstance(answer, SwitchAlgo)
+    assert (answer.mode, answer.price.means) == (CHAIN, Means.RESTART)
+    alone = replace(view, modes=(CHAIN, NARROW), costs=Flat(each=RESTART))
+    _, _, same = run(alone, settled(alone), START, 7200)
+    assert now == same
+
+
+def test_a_mode_without_a_way_is_not_gone_to() -> None:
+    """An algo whose load time nobody knows has no price, and is left out however good it is."""
+    view = replace(MIXED, costs=replace(HOST, load_s={}))
+    answer, _, _ = run(replace(view, mode=NARROW), settled(replace(view, mode=NARROW)), START, 3600)
+    assert isinstance(answer, Hold)
+    assert answer.why.rule in {"gain-too-small", "no-other-mode"}
