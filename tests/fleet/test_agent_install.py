@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.fleet import wheelhouse as wheels
 from tests.fleet.host import Host
-from tests.fleet.site import KEY, ROOT, Site
+from tests.fleet.site import KEY, Site
 from tests.fleet.waiting import until
 
 UNIT = "specctl-agent.service"
@@ -30,24 +29,7 @@ METRICS = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9469/me
 @pytest.fixture(scope="module")
 def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Fetch the locked wheels as an operator with internet does, for hosts and an operator's side that have none."""
-    folder = tmp_path_factory.mktemp("wheelhouse")
-    words = [
-        "download",
-        "--quiet",
-        "--require-hashes",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--disable-pip-version-check",
-    ]
-    lock = ROOT / "requirements" / "agent.lock"
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", *words, "--dest", str(folder), "--requirement", str(lock)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
+    return wheels.fetch(tmp_path_factory.mktemp("wheelhouse"))
 
 
 @pytest.fixture
