@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hypothesis import strategies as st
+
 from specctl.control import policy
-from specctl.control.limits import Limits
+from specctl.control.limits import DAY_S, Limits
 from specctl.control.mode import mode, parse
 from specctl.control.objective import Metric, Objective
 from specctl.control.policy_costs import Flat
-from specctl.control.policy_state import LONG_AGO_S, State
+from specctl.control.policy_state import LONG_AGO_S, Freeze, Spent, State, Trial
 from specctl.control.policy_types import Decision, Hold, Means, Now, Price, View
 from specctl.control.rates_table import Table
 
@@ -66,3 +68,29 @@ def run(view: View, state: State, now: Now, seconds: int, limits: Limits = LIMIT
 def earned(view: View = GOOD, limits: Limits = LIMITS) -> tuple[Decision, State, Now]:
     """Return the moment at which a change is due."""
     return run(view, settled(view), START, 3600, limits)
+
+
+MODES = st.sampled_from([CHAIN, WIDE, NARROW])
+SUMS = st.dictionaries(MODES, st.floats(0.0, 1e7), max_size=3)
+FAILED = Trial(old=CHAIN, seconds=400.0, measured_s=400.0, measured=0.0, expected_old=4e5, expected_new=5e5)
+OPEN = Trial(old=NARROW, seconds=299.0, measured_s=299.5, measured=1e5, expected_old=3e5, expected_new=1e5)
+STATES = st.builds(
+    State,
+    mode=st.one_of(st.just(WIDE), st.none(), MODES),
+    at=st.just(START),
+    clock_s=st.just(DAY_S),
+    work=SUMS,
+    gains=SUMS,
+    watched_s=st.floats(0.0, 1e6),
+    excess=st.floats(0.0, 1e6),
+    since_look_s=st.sampled_from([0.0, 5.0]),
+    dwell_s=st.one_of(st.just(1e9), st.floats(0.0, 3000.0)),
+    spent=st.lists(
+        st.builds(Spent, at_s=st.floats(0.0, DAY_S), count=st.integers(1, 20), away_s=st.floats(0.0, 5000.0)),
+        max_size=2,
+    ).map(tuple),
+    trial=st.sampled_from([None, None, None, FAILED, OPEN]),
+    frozen=st.one_of(
+        st.none(), st.none(), st.none(), st.builds(Freeze, reason=st.just("x"), left_s=st.floats(1.0, 100.0))
+    ),
+)

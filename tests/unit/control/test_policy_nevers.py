@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -13,11 +11,22 @@ from hypothesis import strategies as st
 from specctl.control import policy, policy_guard
 from specctl.control.limits import DAY_S
 from specctl.control.policy_costs import Flat
-from specctl.control.policy_state import Freeze, Spent, State, Trial, from_plain, to_plain
-from specctl.control.policy_types import Decision, Hold, Means, Now, Pin, Price, View
-from tests.unit.control.policy_worlds import CHAIN, GOOD, LIMITS, NARROW, PLAIN, START, TABLE, WIDE, earned, later
-
-MODES = st.sampled_from([CHAIN, WIDE, NARROW])
+from specctl.control.policy_state import Spent, State
+from specctl.control.policy_types import Decision, Hold, Means, Pin, Price, View
+from tests.unit.control.policy_worlds import (
+    CHAIN,
+    GOOD,
+    LIMITS,
+    MODES,
+    NARROW,
+    PLAIN,
+    START,
+    STATES,
+    TABLE,
+    WIDE,
+    earned,
+    later,
+)
 
 
 def texts() -> st.SearchStrategy[tuple[str, ...]]:
@@ -49,31 +58,6 @@ VIEWS = st.builds(
     pin=PINS,
     hold=st.sampled_from([None, None, None, None, "hands off"]),
 )
-SUMS = st.dictionaries(MODES, st.floats(0.0, 1e7), max_size=3)
-FAILED = Trial(old=CHAIN, seconds=400.0, measured_s=400.0, measured=0.0, expected_old=4e5, expected_new=5e5)
-OPEN = Trial(old=NARROW, seconds=299.0, measured_s=299.5, measured=1e5, expected_old=3e5, expected_new=1e5)
-STATES = st.builds(
-    State,
-    mode=st.one_of(st.just(WIDE), st.none(), MODES),
-    at=st.just(START),
-    clock_s=st.just(DAY_S),
-    work=SUMS,
-    gains=SUMS,
-    watched_s=st.floats(0.0, 1e6),
-    excess=st.floats(0.0, 1e6),
-    since_look_s=st.sampled_from([0.0, 5.0]),
-    dwell_s=st.one_of(st.just(1e9), st.floats(0.0, 3000.0)),
-    spent=st.lists(
-        st.builds(Spent, at_s=st.floats(0.0, DAY_S), count=st.integers(1, 20), away_s=st.floats(0.0, 5000.0)),
-        max_size=2,
-    ).map(tuple),
-    trial=st.sampled_from([None, None, None, FAILED, OPEN]),
-    frozen=st.one_of(
-        st.none(), st.none(), st.none(), st.builds(Freeze, reason=st.just("x"), left_s=st.floats(1.0, 100.0))
-    ),
-)
-
-
 SECONDS = st.sampled_from([0.0, 1.0, 1.0, 400.0, -5.0])
 
 
@@ -218,56 +202,3 @@ def test_refused_means_are_not_used(means: Means) -> None:
 def test_every_guard_lets_a_good_view_pass() -> None:
     """Nothing forbids an act where all is well."""
     assert policy_guard.forbidden(GOOD, LIMITS) is None
-
-
-@settings(max_examples=300, deadline=None)
-@given(state=STATES)
-def test_a_state_survives_json(state: State) -> None:
-    """What is written after a tick is what the agent reads after a restart, and it goes on in the same way."""
-    again = from_plain(json.loads(json.dumps(to_plain(state))))
-    assert again == state
-
-
-@settings(max_examples=50, deadline=None)
-@given(loads=st.lists(st.floats(0.0, 64.0), min_size=1, max_size=30), cut=st.integers(0, 29))
-def test_a_restart_of_the_agent_changes_no_decision(loads: list[float], cut: int) -> None:
-    """An agent that was started anew in between decides as one that ran on."""
-    straight = broken = replace(State.fresh(WIDE, dwell_s=1e9), at=START)
-    now: Now = START
-    for place, load in enumerate(loads):
-        now = later(now, 1.0)
-        view = replace(GOOD, concurrency=load)
-        straight = policy.advance(straight, view, LIMITS, now)
-        if place == cut:
-            broken = from_plain(to_plain(broken))
-        broken = policy.advance(broken, view, LIMITS, now)
-        assert policy.decide(view, broken, LIMITS, now) == policy.decide(view, straight, LIMITS, now)
-
-
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"format": 2}, "format 2"),
-        ({"mode": "dflush"}, "no algo 'dflush'"),
-        ({"work": {"none": -1.0}}, "work.none"),
-        ({"gains": 7}, "gains is no object"),
-        ({"dwell_s": float("nan")}, "dwell_s"),
-        ({"spent": [[1, 2]]}, "spent[0]"),
-        ({"trial": {"old": "none"}}, "trial.seconds"),
-        ({"frozen": {"left_s": 1.0}}, "frozen.reason"),
-        ({"at": {"mono_s": 1.0, "wall_s": 1.0}}, "at.boot"),
-    ],
-)
-def test_a_state_that_cannot_be_meant_is_refused_whole(change: dict[str, object], what: str) -> None:
-    """A corrupt or newer state is never half taken: the error says where it is wrong."""
-    with pytest.raises(ValueError, match=re.escape(what)):
-        from_plain({**to_plain(State.fresh(WIDE)), **change})
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("least", 5.0), ("least", 0.0), ("quick", 0.0), ("large_ratio", 1.5), ("stale_s", -1.0)]
-)
-def test_limits_that_contradict_themselves_are_refused(name: str, value: float) -> None:
-    """Patience that is upside down, times below zero and ratios above one are no limits."""
-    with pytest.raises(ValueError, match="patience" if name in {"least", "quick"} else name):
-        replace(LIMITS, **{name: value})  # type: ignore[arg-type]  # each of them is a float
