@@ -17,6 +17,8 @@ from specctl.control.replay.outage import Outage
 from specctl.control.replay.service import Service
 
 NEVER = math.inf
+# What is left of an answer below this counts as nothing: whether two requests end together is not for rounding to decide.
+EVEN_TOKENS = 1e-6
 
 
 class Server:
@@ -116,14 +118,14 @@ class Server:
         stop = min(until, end, self._next_s if open_to_all else NEVER)
         self._share += (stop - self.now) * pace
         self._move(stop)
-        if stop == end:
+        if stop == end or self._decoding[0][0] - self._share <= EVEN_TOKENS:
             self._end_first()
 
     def _end_first(self) -> None:
         """Take out the request that has all its tokens, and any that ends with it."""
         decoding, finished = self._decoding, self.finished_s
         self._share = max(self._share, decoding[0][0])
-        while decoding and decoding[0][0] <= self._share:
+        while decoding and decoding[0][0] - self._share <= EVEN_TOKENS:
             _, number = heapq.heappop(decoding)
             finished[number] = self.now
             self._ended += 1

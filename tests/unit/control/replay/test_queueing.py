@@ -147,6 +147,15 @@ def test_who_is_served_does_not_depend_on_who_looks(load: Requests, mode: Mode) 
     assert slowly.finished_s == pytest.approx(run(SERVICE, load, mode=mode).finished_s)
 
 
+def test_who_ends_as_another_arrives_has_ended() -> None:
+    """However time is cut up, and whatever rounding makes of it: the newcomer's prompt does not hold up who was done."""
+    load = requests((0.0, 0, 10), (0.0, 0, 10), (2.0, 100, 10))
+    server = Server(flat(10.0, prefill_s=0.01), load, NONE)
+    for tenth in range(1, 60):
+        server.advance(tenth / 10)
+    assert server.finished_s == pytest.approx([2.0, 2.0, 4.0])
+
+
 @given(loads(), MODES)
 def test_no_more_is_served_than_the_rate_allows(load: Requests, mode: Mode) -> None:
     """A load takes no less than its tokens at the mode's best rate and its prompts' reading."""
