@@ -119,7 +119,8 @@ class Follower:
                 self._asleep_until_s = now_s + (answer.until_s or self._limits.look_s)
             return None
         self._state = policy.arrived(self._state, self._mode, answer, self._limits, now, away_s=answer.price.seconds)
-        self._settled_s = now_s + answer.price.seconds
+        # As in the sums, the step that begins counts as spent: the first one in the new mode is a step of its dwell.
+        self._settled_s = now_s + max(answer.price.seconds - self._step_s, 0.0)
         self._ledger = self._open(answer.mode)
         self._asleep_until_s = 0.0
         return answer.mode

@@ -96,7 +96,7 @@ def test_a_hold_says_how_long_it_lasts_under_the_same_load() -> None:
 def test_an_unknown_concurrency_is_calibrated_first() -> None:
     """Beyond the last point that was measured nothing is known, and nothing is tried."""
     view = replace(GOOD, rates=replace(TABLE, max_running=None), concurrency=100.0)
-    answer, state, _ = run(view, settled(), START, 3600)
+    answer, state, _ = run(view, settled(), START, 1200)
     assert isinstance(answer, Hold)
     assert (answer.why.rule, answer.until_s) == ("calibrate-first", None)
     assert set(state.work.values()) == {0.0}
@@ -105,7 +105,7 @@ def test_an_unknown_concurrency_is_calibrated_first() -> None:
 def test_a_mode_that_was_never_measured_is_not_tried() -> None:
     """A mode without figures earns nothing, however bad the running one is."""
     view = replace(GOOD, modes=(WIDE, mode("none")))
-    answer, _, _ = run(view, settled(), START, 3600)
+    answer, _, _ = run(view, settled(), START, 1200)
     assert isinstance(answer, Hold)
 
 
@@ -266,6 +266,6 @@ def test_an_algo_is_compared_with_the_best_that_knobs_can_do() -> None:
 def test_a_mode_without_a_way_is_not_gone_to() -> None:
     """An algo whose load time nobody knows has no price, and is left out however good it is."""
     view = replace(MIXED, costs=replace(HOST, load_s={}))
-    answer, _, _ = run(replace(view, mode=NARROW), settled(replace(view, mode=NARROW)), START, 3600)
+    answer, _, _ = run(replace(view, mode=NARROW), settled(replace(view, mode=NARROW)), START, 1200)
     assert isinstance(answer, Hold)
     assert answer.why.rule in {"gain-too-small", "no-other-mode"}

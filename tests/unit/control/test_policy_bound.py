@@ -96,7 +96,7 @@ def cheapest(model: Scripted, tasks: Sequence[int], price: float, start: int) ->
 RATES = st.lists(st.floats(1.0, 100.0), min_size=len(MODES), max_size=len(MODES))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     tasks=st.lists(RATES, min_size=1, max_size=6),
     order=st.lists(st.tuples(st.integers(0, 5), st.integers(1, 12)), min_size=1, max_size=60),
@@ -116,7 +116,7 @@ def test_any_load_costs_no_more_than_the_bound(
     assert player.keeps_to_the_bound(served, start)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seconds=st.floats(1.5, 90.0), start=st.integers(0, len(MODES) - 1), low=st.floats(1.0, 95.0))
 def test_an_adversary_costs_no_more_than_the_bound(seconds: float, start: int, low: float) -> None:
     """An adversary that always makes the running mode the worst, as nobody could in advance, stays within the bound."""

@@ -69,7 +69,7 @@ def by_the_agent(levels: Sequence[float], start: Mode, away_s: int) -> list[tupl
     return acts
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     parts=st.lists(st.tuples(st.integers(0, 64), st.integers(1, 60)), min_size=1, max_size=15),
     start=st.sampled_from(MODES),

@@ -37,7 +37,7 @@ def ledger(costs: Costs, running: Mode = WIDE, limits: Limits = LIMITS) -> Ledge
     return Ledger(book, State(), limits)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(loads=LOADS, costs=COSTS, running=st.sampled_from(MODES))
 def test_no_work_is_above_anothers_by_more_than_the_way(
     loads: list[tuple[int, int]], costs: Costs, running: Mode
@@ -55,7 +55,7 @@ def test_no_work_is_above_anothers_by_more_than_the_way(
         assert sums.excess >= 0.0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(loads=LOADS, costs=COSTS, level=st.integers(1, 64))
 def test_nothing_is_decided_before_it_was_said_to_be(loads: list[tuple[int, int]], costs: Costs, level: int) -> None:
     """Under a load that stays the rule fires for no mode before `quiet_s`, looked at each second."""

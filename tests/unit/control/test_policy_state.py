@@ -16,7 +16,7 @@ from specctl.control.policy_types import Now
 from tests.unit.control.policy_worlds import GOOD, LIMITS, START, STATES, WIDE, later
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(state=STATES)
 def test_a_state_survives_json(state: State) -> None:
     """What is written after a tick is what the agent reads after a restart, and it goes on in the same way."""
