@@ -32,7 +32,9 @@ class Desk:
             case wire.Snapshot():
                 return told_sources(picture)
             case wire.Why():
-                return {"decisions": self._journal.newest(request.limit, request.server)}
+                shown = self._wanted(picture, request.server)
+                now = {server.server: server.grounds for server in shown}
+                return {"decisions": self._journal.newest(request.limit, request.server), "now": now}
             case wire.History():
                 server = self._one(picture, request.server)
                 rows = server.history[-request.points :]

@@ -75,7 +75,8 @@ class Mind:
         self.view = view = replace(view, refused={**view.refused, **self._shut(standing, now)})
         self.state = policy.advance(self.state, view, self.limits, now)
         before, self.decision = self.decision, policy.decide(view, self.state, self.limits, now)
-        if before is not None and _key(before) == _key(self.decision):
+        if before is not None and self.decided is not None and _key(before) == _key(self.decision):
+            self.decided = replace(self.decided, reason=self.decision.why.reason)
             return False
         self.decided = Decided(
             text=text_of(self.decision),

@@ -46,7 +46,8 @@ class ServerPicture:
 
     `conduct`: what the agent may do, by the inventory or by order; `allowed`: what the inventory allows at most. `modes`: those
     that it can run. `acting`: the switch under way, in words. `mode_s`, `switches` and `lost_s` count since the agent's state
-    began. `history`: (running, waiting, tokens a second) of the last ticks.
+    began. `history`: (running, waiting, tokens a second) of the last ticks. `grounds`: what is
+    decided now as its journal would have it, with the figures of now.
     """
 
     server: str
@@ -59,6 +60,7 @@ class ServerPicture:
     figures: Figures | None = None
     info: EngineInfo | None = None
     decided: Decided | None = None
+    grounds: Mapping[str, object] | None = None
     acting: str | None = None
     held: str | None = None
     pinned: str | None = None

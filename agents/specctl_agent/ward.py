@@ -253,6 +253,7 @@ class Ward:
             figures=watch.figures,
             info=watch.info,
             decided=self.mind.decided,
+            grounds=None if self.mind.decided is None else self.mind.entry(self.name, self.conduct),
             acting=self.errands.busy,
             held=self._standing.held,
             pinned=None if pin is None else f"{pin.mode} ({pin.reason}, {pin.who})",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from specctl.control import wire
-from specctl.errors import ConnectError, RemoteCommandError, SpecctlError
+from specctl.errors import ConnectError, RemoteCommandError, SpecctlError, UsageError
 from specctl.fleet.types import Host, Server
 from specctl.ops import agent_install
 from specctl.ops.contact import Contact, contacts, each, in_parallel, operator
@@ -93,9 +93,18 @@ def why(pairs: Sequence[Pair], limit: int) -> tuple[Answer, ...]:
         if found.get("there") is not True:
             hint = f"specctl agent install --host {contact.host.name}"
             raise RemoteCommandError("no agent has decided anything on this host", hint=hint)
-        return {"decisions": list(reading.rows(found.get("decisions")))}
+        return {"decisions": list(reading.rows(found.get("decisions"))), "now": _now(contact, server)}
 
     return _each(pairs, one)
+
+
+def _now(contact: Contact, server: Server) -> Mapping[str, object] | None:
+    """Return the present decision with the figures of now; None where the agent does not run, or does not watch the server."""
+    try:
+        told = put(contact, wire.Why(server=server.name))
+    except (RemoteCommandError, UsageError):
+        return None
+    return reading.mapping(reading.mapping(told.get("now")).get(server.name)) or None
 
 
 def logs(host: Host, *, lines: int, follow: bool, show: Callable[[str], None], done: threading.Event) -> None:

@@ -71,6 +71,11 @@ def answer_lines(host: str, server: str | None, result: Mapping[str, object]) ->
     for decision in decisions:
         for line in decision_lines(decision):
             yield Text.assemble("  ", line)
+    now = reading.mapping(result.get("now"))
+    if now:
+        yield Text("  now, with the figures of this moment:", style="quiet")
+        for line in decision_lines({**now, "at": f"since {now.get('at') or UNKNOWN}"}):
+            yield Text.assemble("  ", line)
 
 
 def decision_lines(decision: Mapping[str, object]) -> Iterator[Text]:

@@ -98,6 +98,7 @@ SERVER = ServerPicture(
         at="2026-11-29T14:02:11+00:00",
         target=CHAIN,
     ),
+    grounds={"server": "k26", "decision": "switch dflash", "rule": "gain"},
     acting="ddtree:tree_budget=16 → dflash",
     held="firmware",
     pinned="dflash (a demo, ops@desk)",

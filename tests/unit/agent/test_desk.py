@@ -60,6 +60,12 @@ def test_a_snapshot_has_every_source(tmp_path: Path) -> None:
     assert servers["k26"]["engine"]["activity"] == "active"
 
 
+def test_why_has_what_stands_now(tmp_path: Path) -> None:
+    """Beside the journal, each server's present decision; null where nothing was decided yet."""
+    assert through(desk(tmp_path).answer(wire.Why()))["now"] == {"k26": dict(SERVER.grounds or {})}
+    assert through(desk(tmp_path, BLIND).answer(wire.Why()))["now"] == {"k26": None}
+
+
 def test_history_is_bounded_and_of_one_server(tmp_path: Path) -> None:
     """The newest points of the one server, oldest first; of two servers one has to be named."""
     told = through(desk(tmp_path).answer(wire.History(points=1)))

@@ -78,6 +78,18 @@ def test_a_decision_is_told_with_its_grounds() -> None:
     ]
 
 
+def test_the_present_decision_follows_the_journal() -> None:
+    """After what was decided comes what stands now, with the figures of this moment; without an agent there is none."""
+    text = "\n".join(
+        line.plain for line in views.answer_lines("ct200", "k26", {"decisions": [DECISION], "now": DECISION})
+    )
+    assert text.count("switch dflash") == 2
+    assert "now, with the figures of this moment:\n  since 2026-11-29T14:02:11+00:00" in text
+    assert "now" not in "".join(
+        line.plain for line in views.answer_lines("ct200", "k26", {"decisions": [], "now": None})
+    )
+
+
 def test_a_hostile_journal_steers_no_terminal() -> None:
     """Whatever lies in a host's journal is shown as text."""
     evil = {"decision": "\x1b[2J", "reason": "a\x07b", "inputs": {"\x1b": "\x9b31m"}, "otherwise": ["not", "a text"]}
