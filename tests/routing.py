@@ -31,12 +31,12 @@ def installed() -> bool:
 class Router:
     """A router without workers; use as a context manager."""
 
-    def __init__(self, folder: Path, *arguments: str, key: str | None = None) -> None:
-        self.url = f"http://127.0.0.1:{free_port()}"
+    def __init__(self, folder: Path, *arguments: str, key: str | None = None, address: str = "127.0.0.1") -> None:
+        self.url = f"http://{address}:{free_port()}"
         self.log_path = folder / "router.log"
         self.headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._argv = [
-            *(sys.executable, "-m", "sglang_router.launch_router", "--host", "127.0.0.1"),
+            *(sys.executable, "-m", "sglang_router.launch_router", "--host", address),
             *("--port", self.url.rsplit(":", 1)[1], "--prometheus-port", str(free_port())),
             *("--policy", "round_robin", *arguments, *(("--api-key", key) if key else ())),
         ]

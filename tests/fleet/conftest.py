@@ -17,6 +17,7 @@ import pytest
 
 from tests.fleet import fleet as fleets
 from tests.fleet import places, requirements
+from tests.fleet import wheelhouse as wheelhouses
 from tests.fleet.places import ACT_S, NEW, Place
 from tests.fleet.site import Site
 
@@ -62,6 +63,12 @@ def fresh_fleet(fleet: fleets.Fleet) -> fleets.Fleet:
     with ThreadPoolExecutor(len(fleet.hosts)) as pool:
         list(pool.map(lambda host: host.fresh(), fleet.hosts.values()))
     return fleet
+
+
+@pytest.fixture(scope="session")
+def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fetch the agent's locked wheels."""
+    return wheelhouses.fetch(tmp_path_factory.mktemp("wheelhouse"))
 
 
 @pytest.fixture
