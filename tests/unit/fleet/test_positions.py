@@ -61,6 +61,7 @@ def test_numbers_without_end_are_refused(text: str) -> None:
 
 @given(st.from_regex(r"\A[-+.0-9_:eExob]{1,8}\Z") | st.text(alphabet="0123456789.eE-+_:nyotrufalsNYO~", max_size=6))
 @example("0._")
+@example("-.0")
 @example("1_0.5")
 def test_a_plain_scalar_is_read_as_pyyaml_reads_it_or_refused(text: str) -> None:
     """Whatever is accepted has the meaning that YAML 1.1 gives it, except for dates, which are text here."""
