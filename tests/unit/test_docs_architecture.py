@@ -15,8 +15,8 @@ import pytest
 
 from specctl.fleet.types import UnitSettings
 from specctl.ops.lease import LEASE_S
-from specctl.rollout import launch as launches
 from specctl.rollout import agent_unit, unit
+from specctl.rollout import launch as launches
 from specctl.rollout.smoke import NEEDED_STEPS
 from tests import fakes
 

@@ -22,6 +22,7 @@ BUILD = "import sys; from hatchling.build import build_wheel; print(build_wheel(
 CONTENT = (
     EXAMPLE,
     "specctl/_shipped/inventory/schema.json",
+    "specctl/_shipped/requirements/agent.lock",
     "specctl/engines/profiles/lab.yaml",
     "specctl/engines/profiles/sglang-0.5.23.yaml",
     "specctl/engines/profiles/sglang-pr29907.yaml",
@@ -32,6 +33,7 @@ CONTENT = (
     "specctl/ops/starter.yaml",
     "specctl/ops/starter_lab.yaml",
     "specctl/py.typed",
+    "specctl_agent/py.typed",
 )
 FOREIGN_SUFFIXES = (".pyc", ".log", ".pt", ".tmp")
 

@@ -12,6 +12,8 @@ from specctl.fleet.schema import Section
 
 LONGEST = 63  # What a DNS label holds; unit names and folders hold more.
 STRICT = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+# specctl-agent.service and specctl-agent-actuate.service are the agent's own.
+RESERVED = frozenset({"agent", "agent-actuate"})
 LOOSE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -20,6 +22,10 @@ def check(inventory: Inventory) -> Iterator[Problem]:
     strict: Mapping[str, Mapping[str, Entry[Section]]] = {"host": inventory.hosts, "server": inventory.servers}
     for kind, entries in strict.items():
         yield from _unfit(kind, entries, STRICT, "a-z, 0-9 and - inside, since it becomes a unit's name")
+    for name in sorted(RESERVED & inventory.servers.keys()):
+        yield inventory.servers[name].problem(
+            f'"{name}" cannot name a server: the agent on a host has units of that name'
+        )
     loose: Mapping[str, Mapping[str, Entry[Section]]] = {
         "engine profile": inventory.profiles,
         "hardware": inventory.hardware,
