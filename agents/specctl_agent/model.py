@@ -13,7 +13,7 @@ from specctl.control.mode import Mode
 from specctl.control.policy_types import Now
 from specctl.control.prior import Key, prior
 from specctl.control.rates import Estimate, Rates
-from specctl.control.rates_blend import Blend
+from specctl.control.rates_blend import blend
 from specctl.rollout import server_note
 from specctl_agent.places import Place
 from specctl_agent.storing import Complaints
@@ -88,11 +88,11 @@ class Models:
     def rates(self, place: Place, watch: Watch, now: Now) -> Rates:
         """Return what is known of the modes' speed now; where nothing is, it says so of each."""
         return Kept(
-            Blend(
-                observations=profile.observations(watch.profile, now.wall_s),
-                calibration=self._calibration(place),
-                prior=published(place, watch),
-                running=watch.mode,
+            blend(
+                profile.observations(watch.profile, now.wall_s),
+                self._calibration(place),
+                published(place, watch),
+                watch.mode,
             )
         )
 

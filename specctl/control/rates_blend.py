@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from specctl.control.mode import Mode
 from specctl.control.profile_rates import Observation
 from specctl.control.rates import Estimate, Rates, Source
+from specctl.control.rates_level import levelled
 
 LEAST_WEIGHT_S = 30.0
 """Less decoding than this measures nothing: half a minute holds a few hundred steps."""
@@ -76,6 +77,19 @@ class Blend:
         aged = AGE_SPREAD * math.sqrt(one.age_s / DAY_S)
         away = self.running is None or self.running.algo != one.mode.algo
         return LEAST_SPREAD + 2 * noise + aged + (drift(self.observations, self.running, one.age_s) if away else 0.0)
+
+
+def blend(
+    seen: Sequence[Observation], calibration: Rates | None, published: Rates | None, running: Mode | None
+) -> Blend:
+    """Make the model of a host: what a file or a paper says is brought to the level at which the running mode was measured."""
+    known = [one for one in seen if one.weight >= LEAST_WEIGHT_S]
+    return Blend(
+        observations=seen,
+        calibration=levelled(calibration, known, running),
+        prior=levelled(published, known, running),
+        running=running,
+    )
 
 
 def drift(observations: Sequence[Observation], running: Mode | None, since_s: float) -> float:
