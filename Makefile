@@ -56,12 +56,14 @@ sglang-env: $(STAMP) ## Make the real engine's environment (11 GB, outside the c
 test-sglang: $(STAMP) ## Test against the real SGLang (skipped with a reason without its environment).
 	$(PYTEST) -m sglang tests/sglang
 
-soak: $(STAMP) ## Run the long counts (about 20 minutes): properties with many more examples, cycles of deploys with faults.
+soak: $(STAMP) ## Run the long counts (about 90 minutes): properties with many more examples, cycles of deploys with faults.
 	SPECCTL_SOAK=1 $(PYTEST) -m "soak and not sglang" tests
 
-bench: $(STAMP) ## Measure start-up against pyinfra, and the lab engine.
+bench: $(STAMP) ## Measure start-up against pyinfra, the lab engine, the agent against nvitop-exporter, and a replay of 14 days.
 	$(ENVIRONMENT) $(BIN)/python benchmarks/cli_startup.py
 	$(ENVIRONMENT) $(BIN)/python benchmarks/lab_engine.py
+	$(ENVIRONMENT) $(BIN)/python benchmarks/agent_footprint.py
+	$(ENVIRONMENT) $(BIN)/python benchmarks/simulate.py
 
 lock: ## Renew the lock files (needs uv).
 	PATH="$(CURDIR)/$(BIN):$$PATH" uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.lock

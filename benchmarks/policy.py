@@ -1,14 +1,14 @@
 """Hold the agent's policy against schedules that know the future, on request traces: the very decide() of specctl.control.policy.
 
 Every cell is a trace, a peak load (the busiest minute over the best static capacity), the cost of a switch and an objective; the
-policy begins in the prior's choice (not knowing the load, unless --expected) and in the worst mode.
+policy begins in the prior's choice (for the load that is expected; with --blind, knowing nothing of it) and in the worst mode.
 `clair`: its worth over that of the clairvoyant schedule from the same start, exact on the concurrency of the fastest static mode.
 `best`: over that of the best static mode. `n`: switches.
 `queue`: with requests that share the server and wait, its value over the best in hindsight (docs/simulate.md).
 `gain`: what the clairvoyant schedule has over the worst static mode; cells under 5 % count for nothing.
 `!` marks what is under its bar, `~` where the clairvoyant schedule itself is, since it has to leave the first mode.
 
-Usage: python benchmarks/policy.py [--traces DIR] [--model FILE] [--trace NAME …] [--cost S …] [--no-queueing]
+Usage: python benchmarks/policy.py [--traces DIR] [--model FILE] [--trace NAME …] [--cost S …] [--blind] [--no-queueing]
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def main() -> int:
     parser.add_argument("--trace", action="append", help="only traces whose name has this in it (repeatable)")
     parser.add_argument("--cost", type=float, action="append", help="only this cost in seconds (repeatable)")
     parser.add_argument("--load", type=float, action="append", help="only this peak load (repeatable)")
-    parser.add_argument("--expected", action="store_true", help="tell the prior how often each concurrency comes")
+    parser.add_argument("--blind", action="store_true", help="do not tell the prior how often each concurrency comes")
     parser.add_argument("--no-queueing", action="store_true", help="leave the replays with queueing out")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
@@ -254,7 +254,7 @@ def main() -> int:
     cases = [
         Case(
             trace=path, model=asked.model or asked.traces / "model.json", load=load, first=place == 0,
-            costs_s=asked.cost or COSTS_S, queueing=not asked.no_queueing, expected=asked.expected,
+            costs_s=asked.cost or COSTS_S, queueing=not asked.no_queueing, expected=not asked.blind,
         )
         for path in files
         for place, load in enumerate(asked.load or LOADS)
