@@ -81,7 +81,9 @@ class HostSession:
                 status = self._stream.wait(timeout_s=CLOSE_S)
             except TimeoutError:
                 raise error from None
-            self._threads[1].join(CLOSE_S)
+            # Its last words may still be on their way to both readers, though writing to it has failed already.
+            for reader in self._threads[:2]:
+                reader.join(CLOSE_S)
             raise of_start(
                 status, self.error_tail(), refusal=self._refusal, python=python, host=self._transport.host
             ) from error
