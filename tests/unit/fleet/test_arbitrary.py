@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,8 @@ from specctl.errors import InventoryError
 from specctl.fleet import wire
 from specctl.fleet.resolve import Resolved, resolve
 from tests.examples import HOSTILE
+
+pytestmark = pytest.mark.slow  # hundreds of whole inventories
 
 EXAMPLE = (Path(__file__).parents[3] / "inventory" / "example.yaml").read_text(encoding="utf-8")
 WORDS = sorted(set(EXAMPLE.replace("{", " ").replace("}", " ").replace(":", " ").replace(",", " ").split()))

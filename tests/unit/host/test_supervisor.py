@@ -15,6 +15,8 @@ from specctl.adapters.session_errors import OpCancelledError
 from specctl.errors import RemoteCommandError, UnsupportedError
 from tests.unit.host.conftest import Server, end_process, running, until
 
+pytestmark = pytest.mark.slow  # whole lives of servers under supervisor
+
 
 def _state(server: Server) -> Mapping[str, object]:
     found = server.call("unit.state")["unit"]

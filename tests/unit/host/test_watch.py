@@ -10,8 +10,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from specctl.rollout.observation import Observation, Port
 from tests.unit.host.conftest import Looks, Opener, Server, interpreter, until
+
+pytestmark = pytest.mark.slow  # whole lives of servers under supervisor
 
 
 def _ready(look: Observation) -> bool:

@@ -13,6 +13,8 @@ from specctl.lab.types import Mode, Sampling
 from tests.examples import examples
 from tests.unit.lab.runs import NONE, difference, linear, requests, run, tree
 
+pytestmark = pytest.mark.slow  # whole generations by every mode and batch size
+
 BATCH_SIZES = (1, 2, 3, 5, 8, pytest.param(13, marks=pytest.mark.soak), pytest.param(21, marks=pytest.mark.soak), 32)
 MODES = (linear(8), linear(3), tree(7, 1), tree(8, 4), tree(16, 8), tree(64, 32, block_size=5))
 GREEDY = Sampling(max_new_tokens=24, ignore_eos=True)

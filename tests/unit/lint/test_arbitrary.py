@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from specctl.ops.lint import flag_table
 from specctl.rollout.launch import Launch
 from tests.examples import HOSTILE
 from tests.unit.lint.subjects import Made, fleet, subject
+
+pytestmark = pytest.mark.slow  # hundreds of whole launches
 
 FLAGS = sorted({*flag_table("sglang-0.5.23").flags, *flag_table("sglang-0.5.23").changes})
 # Variables and lines that rules look at, so that chance reaches them.

@@ -27,6 +27,8 @@ def make(folders: Folders, logs: Path) -> Make:
     return bent
 
 
+pytestmark = pytest.mark.slow  # a start of a server for each fault
+
 SPEC = {"DFLASH": ("--speculative-algorithm", "DFLASH"), "DDTREE": ("--speculative-algorithm", "DDTREE")}
 
 
