@@ -63,7 +63,7 @@ class Book:
         self._tolerance = 0.0 if any(self.quick) else limits.tolerance_ratio
         self._large = tuple(0.0 if quick else limits.large_ratio for quick in self.quick)
         self._rates = rates
-        self._objective = objective
+        self.objective = objective
         self._capacities = tuple(capacity(rates, objective, each) for each in modes)
         self._rows: dict[float, Row | None] = {}
 
@@ -105,7 +105,7 @@ class Book:
         if found is None:
             return 0.0
         tokens_s = found.high if place == self.running else found.low
-        return self._objective.worth(tokens_s, concurrency, capacity=self._capacities[place])
+        return self.objective.worth(tokens_s, concurrency, capacity=self._capacities[place])
 
 
 def _seconds(costs: Costs, old: Mode, new: Mode) -> float:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from specctl.control.mode import Mode
+from specctl.control.objective import Metric
 from specctl.control.policy_ledger import Ledger
 from specctl.control.policy_state import Freeze, State
 from specctl.control.policy_types import Grounds, View
@@ -45,9 +48,9 @@ def gained(ledger: Ledger, place: int, concurrency: float) -> Grounds:
     ahead, price = ledger.advantage(place), ledger.price(place)
     return Grounds(
         rule="gain",
-        reason=f"{ledger.book.modes[place]} would have been worth {ahead:.3g} more of late, and the change costs {price:.3g}",
+        reason=f"{_gain(ledger, place, ahead)} of late, and the change costs {figure(price)}",
         inputs=_figures(ledger, place, concurrency),
-        otherwise=f"a gathered gain of less than {ledger.needed(place):.3g}",
+        otherwise=f"a gathered gain of less than {figure(ledger.needed(place))} tokens",
     )
 
 
@@ -66,13 +69,29 @@ def waiting(ledger: Ledger, concurrency: float) -> Grounds:
     if ahead <= 0:
         reason = f"{running} is the best of late"
     else:
-        reason = f"{other} would have been worth {ahead:.3g} more of late, {needed:.3g} are wanted"
+        reason = f"{_gain(ledger, place, ahead)} of late, {figure(needed)} are wanted"
     return Grounds(
         rule="gain-too-small",
         reason=reason,
         inputs=_figures(ledger, place, concurrency),
-        otherwise=f"{other} {needed - ahead:.3g} further ahead",
+        otherwise=f"{other} {figure(needed - ahead)} tokens further ahead",
     )
+
+
+def _gain(ledger: Ledger, place: int, tokens: float) -> str:
+    """Say what a mode would have given beyond the running one; worths are tokens, of a request or of the server."""
+    mode = ledger.book.modes[place]
+    match ledger.book.objective.metric:
+        case Metric.LATENCY:
+            return f"{mode} would have given each request {figure(tokens)} tokens more"
+        case Metric.THROUGHPUT:
+            return f"{mode} would have served {figure(tokens)} tokens more"
+    assert_never(ledger.book.objective.metric)
+
+
+def figure(value: float) -> str:
+    """Return a number as people read it: three figures, whole from a hundred on."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _figures(ledger: Ledger, place: int, concurrency: float) -> dict[str, float | str | None]:

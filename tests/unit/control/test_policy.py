@@ -79,7 +79,7 @@ def test_a_hold_names_the_mode_that_comes_nearest() -> None:
     answer, _, _ = run(view, settled(view), START, 60)
     assert isinstance(answer, Hold)
     assert answer.why.inputs["other"] == str(CHAIN)
-    assert answer.why.reason.startswith(f"{CHAIN} would have been worth")
+    assert answer.why.reason.startswith(f"{CHAIN} would have served")
 
 
 def test_a_hold_says_how_long_it_lasts_under_the_same_load() -> None:

@@ -20,7 +20,10 @@ TOLD: Mapping[str, object] = {
             "conduct": "act",
             "mode": "ddtree:block_size=8,topk_cap=8,tree_budget=16",
             "concurrency": 12.34,
-            "decision": {"reason": "dflash would have been worth 9.7 more of late, 12 are wanted", "for_s": 75.0},
+            "decision": {
+                "reason": "dflash would have given each request 9.7 tokens more of late, 12 are wanted",
+                "for_s": 75.0,
+            },
         }
     ]
 }
@@ -29,7 +32,7 @@ DECISION: Mapping[str, object] = {
     "decision": "switch dflash",
     "conduct": "act",
     "rule": "gain",
-    "reason": "dflash would have been worth 9.7 more of late, and the change costs 9.5",
+    "reason": "dflash would have given each request 9.7 tokens more of late, and the change costs 9.5",
     "inputs": {"worth_now": 12.34567, "other": "dflash", "price": None},
     "otherwise": "a gathered gain of less than 9.5",
 }
@@ -70,7 +73,7 @@ def test_a_decision_is_told_with_its_grounds() -> None:
     lines = [line.plain for line in views.decision_lines(DECISION)]
     assert lines == [
         "2026-11-29T14:02:11+00:00  switch dflash  (act)",
-        "  because  dflash would have been worth 9.7 more of late, and the change costs 9.5  [gain]",
+        "  because  dflash would have given each request 9.7 tokens more of late, and the change costs 9.5  [gain]",
         "  other = dflash",
         "  price = unknown",
         "  worth_now = 12.35",
