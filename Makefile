@@ -7,8 +7,8 @@ STAMP := $(VENV)/.installed
 # compile all that it imports.
 ENVIRONMENT := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := $(ENVIRONMENT) $(BIN)/python -m pytest
-# A file's tests stay together: they share servers.
-WORKERS := --numprocesses 2 --dist loadfile
+# A file's tests stay together: they share servers. They wait more than they compute: three fleets on two cores.
+WORKERS := --numprocesses 3 --dist loadfile
 # The quick tests wait more than they compute: more workers than cores.
 QUICK_WORKERS := --numprocesses 4 --dist loadfile
 
