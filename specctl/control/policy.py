@@ -200,7 +200,8 @@ def _revert(view: View, state: State, verdict: Verdict) -> Decision:
     trial, running = state.trial, view.mode
     assert trial is not None, "a verdict is of a trial"
     assert running is not None, "the guards have seen to it"
-    price = view.costs.price(running, trial.old) if trial.old in view.modes else None
+    there = trial.old in view.modes and trial.old != running
+    price = view.costs.price(running, trial.old) if there else None
     why = Grounds(rule="no-gain", reason=verdict.reason, inputs=verdict.inputs, otherwise="a gain that shows")
     if price is None or not verdict.measured:
         return Hold(why=why)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from specctl.control import policy, policy_guard
 from specctl.control.limits import DAY_S
 from specctl.control.policy_costs import Flat
-from specctl.control.policy_state import Spent, State
+from specctl.control.policy_state import Spent, State, Trial
 from specctl.control.policy_types import Decision, Hold, Means, Pin, Price, View
 from tests.unit.control.policy_worlds import (
     CHAIN,
@@ -61,8 +61,17 @@ VIEWS = st.builds(
 SECONDS = st.sampled_from([0.0, 1.0, 1.0, 400.0, -5.0])
 
 
+NOWHERE = State(
+    mode=CHAIN,
+    at=START,
+    dwell_s=1e9,
+    trial=Trial(old=CHAIN, seconds=400.0, measured_s=400.0, measured=0.0, expected_old=4e5, expected_new=5e5),
+)
+
+
 @settings(max_examples=150, deadline=None)
 @given(view=VIEWS, state=STATES, seconds=SECONDS)
+@example(view=replace(GOOD, mode=CHAIN), state=NOWHERE, seconds=0.0)
 def test_an_act_means_that_nothing_forbade_it(view: View, state: State, seconds: float) -> None:
     """Every act satisfies every condition, checked here one by one and not by the policy's own guard."""
     check(view, state, seconds)
