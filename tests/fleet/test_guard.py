@@ -395,7 +395,6 @@ def test_a_changed_program_is_not_run(deployed: Deployed) -> None:
     program = deployed.machine.read(f"{DIR}/guard/guard.py").decode()
     spoilt = program.replace('b85decode("', 'b85decode("00000', 1)
     deployed.machine.put(f"{DIR}/guard/spoilt.py", spoilt.encode(), mode=0o755)
-    run = deployed.machine.console(
-        ["python3", "-I", "-S", f"{DIR}/guard/spoilt.py", str(DIR), "k26", "/etc/systemd/system"]
-    )
+    words = [f"{DIR}/guard/spoilt.py", str(DIR), "k26", "/etc/systemd/system"]
+    run = deployed.machine.console(["python3", "-I", "-S", *words])
     assert (run.returncode, "this file was changed" in run.stderr) == (1, True)

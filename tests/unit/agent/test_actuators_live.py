@@ -27,6 +27,8 @@ TREE = (
     *("--speculative-dflash-block-size", "8", "--enable-metrics", "--decode-log-interval", "4"),
 )
 
+pytestmark = pytest.mark.slow  # real lab servers, started for it
+
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> labmodels.Folders:

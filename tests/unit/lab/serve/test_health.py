@@ -8,6 +8,8 @@ import pytest
 
 from tests.labserver import LabServer, wait_until
 
+pytestmark = pytest.mark.slow  # /health takes a second by design
+
 
 def test_health_takes_a_second(server: LabServer) -> None:
     """/health answers 200 after at least one second, and its request counts for nothing."""
