@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PURE = ("algos", "control", "engines", "fleet", "lint", "rollout", "ui")
+PURE = ("algos", "control", "doctor", "engines", "fleet", "lint", "measure", "rollout", "ui")
 CALLS = frozenset({"open", "print", "input", "eval", "exec", "__import__"})
 METHODS = frozenset({"now", "utcnow", "today", "read_text", "write_text", "read_bytes", "write_bytes", "cwd", "home"})
 
