@@ -1,0 +1,46 @@
+"""Put evidence to all checks and order what comes of it; pure, called by ops/doctor.py and by tests."""
+
+from __future__ import annotations
+
+from specctl.doctor.catalogue import by_id
+from specctl.doctor.evidence import Evidence
+from specctl.doctor.types import Beside, Check, Clear, Finding, Hit, Passed, Report, Unknown, Unsure
+from specctl.lint.types import Severity
+
+_ORDER = {severity: place for place, severity in enumerate(Severity)}
+
+
+def judge(evidence: Evidence) -> Report:
+    """Run every check; findings come in order of severity, then of id."""
+    findings: list[Finding] = []
+    passed: list[Passed] = []
+    unknown: list[Unknown] = []
+    for check in by_id().values():
+        verdict = check.judge(evidence)
+        match verdict:
+            case Unsure(reason=reason, decide=decide):
+                unknown.append(Unknown(id=check.id, title=check.title, reason=reason, decide=decide))
+            case Clear(note=note):
+                passed.append(Passed(id=check.id, title=check.title, note=note))
+            case Beside():
+                pass
+            case Hit():
+                findings.append(_finding(check, verdict))
+            case _:
+                findings.extend(_finding(check, hit) for hit in verdict)
+    findings.sort(key=lambda one: (_ORDER[one.severity], one.id))
+    return Report(findings=tuple(findings), passed=tuple(passed), unknown=tuple(unknown))
+
+
+def _finding(check: Check, hit: Hit) -> Finding:
+    return Finding(
+        id=check.id,
+        title=hit.title or check.title,
+        message=hit.message,
+        meaning=check.meaning,
+        evidence=hit.evidence,
+        effect=hit.effect or check.effect,
+        remedy=hit.remedy or check.remedy,
+        severity=hit.severity or check.severity,
+        confidence=hit.confidence,
+    )
