@@ -6,12 +6,13 @@ The same figure gives the same file: no date, no chance in names.
 from __future__ import annotations
 
 import io
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarFormatter
 
 from specctl.adapters import lasting
 from specctl.errors import UsageError
@@ -25,7 +26,10 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b
 INK, FAINT = "#333333", "#dddddd"
 WIDTH_IN, PANEL_IN, BAND_IN, HEAD_IN = 7.6, 2.6, 0.3, 0.9
 DOTS_PER_IN = 150
+TITLE_CHARS = 80
 FORMATS = (".png", ".svg")
+# Courses over time fill their axes from end to end, with ticks that hours and minutes have too.
+COURSES = (Look.PLAIN, Look.STEPS)
 
 
 def refuse_other(path: Path) -> None:
@@ -62,7 +66,7 @@ def content(figure: Figure, form: str) -> bytes:
         rows = -(-len(figure.panels) // figure.across)
         heights = [_height(figure.panels[row * figure.across]) for row in range(rows)]
         canvas = Canvas(figsize=(WIDTH_IN, sum(heights) + HEAD_IN), layout="constrained")
-        canvas.suptitle(figure.title, x=0.02, ha="left", fontsize=11, fontweight="bold")
+        canvas.suptitle(textwrap.fill(figure.title, TITLE_CHARS), x=0.02, ha="left", fontsize=11, fontweight="bold")
         grid = canvas.subplots(rows, figure.across, squeeze=False, gridspec_kw={"height_ratios": heights})
         colours = _colours(figure)
         for axes, panel in zip(grid.flat, figure.panels, strict=False):
@@ -106,6 +110,9 @@ def _fill(axes: Axes, panel: Panel, colours: dict[str, str]) -> None:
         axes.grid(axis="y", color=FAINT, linewidth=0.6)
         axes.set_axisbelow(True)
     _marks(axes, panel)
+    if panel.bands or any(line.look in COURSES for line in panel.lines):
+        axes.margins(x=0)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=10, steps=[1, 2, 3, 6, 10]))
     if panel.lines and panel.y_from_zero:
         axes.set_ylim(bottom=0.0)
     if panel.x_log:
@@ -121,9 +128,19 @@ def _line(axes: Axes, line: Line, colour: str) -> None:
     joined = "" if line.look is Look.MARKS else "-"
     style = "steps-post" if line.look is Look.STEPS else "default"
     axes.plot(xs, ys, marker=marks, markersize=3.5, linestyle=joined, linewidth=1.4, color=colour, drawstyle=style)
-    if any(low) or any(high):
+    if line.look is Look.PLAIN:
+        _shade(axes, line, colour)
+    elif any(low) or any(high):
         bars = [[max(0.0, each) for each in low], [max(0.0, each) for each in high]]
         axes.errorbar(xs, ys, yerr=bars, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2.5)
+
+
+def _shade(axes: Axes, line: Line, colour: str) -> None:
+    """Shade between the bounds of a line whose points stand close: bars would hide it."""
+    bounded = [(point.x, point.low, point.high) for point in line.points if None not in (point.low, point.high)]
+    if bounded:
+        xs, low, high = zip(*bounded, strict=True)
+        axes.fill_between(xs, low, high, color=colour, alpha=0.25, linewidth=0)
 
 
 def _marks(axes: Axes, panel: Panel) -> None:

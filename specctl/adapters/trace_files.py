@@ -1,4 +1,4 @@
-"""Read traces and model files for replays, and write their drawings; called by ops/simulate.py and benchmarks/policy.py.
+"""Read traces and model files for replays; called by ops/simulate.py and benchmarks/policy.py.
 
 What is in them is judged by specctl.control.replay; here a fault gets the name of its file.
 """
@@ -57,19 +57,6 @@ def _text(path: str, most_bytes: int) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}:{line}: not UTF-8 text", hint=TRACE_HINT) from error
-
-
-def write_text(path: str, text: str) -> None:
-    """Write a file whole or not at all; raises UsageError where it cannot be written."""
-    place = Path(path)
-    try:
-        part = place.with_name(f".{place.name}.part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(place)
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{path}: cannot be written: {_reason(error)}", hint="name a file in a folder of yours"
-        ) from error
 
 
 def _reason(error: OSError | ValueError) -> str:

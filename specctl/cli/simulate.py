@@ -58,7 +58,9 @@ POLICY = Annotated[
 PROMPT = Annotated[float, typer.Option("--prompt-tokens", help="Mean prompt, where a trace has rates alone.")]
 ANSWER = Annotated[float, typer.Option("--answer-tokens", help="Mean answer, likewise.")]
 SEED = Annotated[int, typer.Option("--seed", min=0, help="Of the arrivals that are drawn, likewise.")]
-PLOT = Annotated[str | None, typer.Option("--plot", metavar="FILE.svg", help="Draw concurrency and modes over time.")]
+PLOT = Annotated[
+    str | None, typer.Option("--plot", metavar="FILE", help="Draw concurrency and modes over time (.png or .svg).")
+]
 
 
 def mount(app: typer.Typer) -> None:
@@ -87,6 +89,8 @@ def simulate(
     gc.disable()  # A long replay makes millions of small values and no cycles; looking for some took 5 % of it.
     if scale is not None and load is not None:
         raise UsageError("--scale and --load both say how much load there is", hint="leave one of them out")
+    if plot is not None:
+        replay.refuse_plot(plot)
     found = replay.simulate(
         replay.Request(
             trace=trace, model=model, cost=cost, metric=objective, scale=1.0 if scale is None else scale, peak=load, start=start,

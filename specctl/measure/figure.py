@@ -17,7 +17,11 @@ class Point:
 
 
 class Look(enum.Enum):
-    """How a line's points are shown: joined with marks, marks alone, joined alone, or as steps that hold until the next."""
+    """How a line's points are shown: joined with marks, marks alone, joined alone, or as steps that hold until the next.
+
+    Intervals are bars at the points, or a shade along a line that is joined alone. Lines joined alone and steps are courses: they
+    fill their axes from end to end.
+    """
 
     JOINED = "joined"
     MARKS = "marks"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from specctl.adapters import trace_files
 from specctl.control import mode as modes
@@ -22,7 +22,8 @@ from specctl.control.replay.service import Service
 from specctl.control.replay.sizing import Size
 from specctl.errors import UsageError
 from specctl.fleet.suggest import listed
-from specctl.ui import simulate_plot
+from specctl.measure import simulate_plot
+from specctl.ui.simulate import title
 
 # What --start may say beside a mode.
 PRIOR, BEST, WORST = "prior", "best", "worst"
@@ -74,10 +75,19 @@ def simulate(request: Request) -> Simulation:
     return Simulation(size=size, comparison=found, shown=_shown(found, request.policies))
 
 
+def refuse_plot(path: str) -> None:
+    """Raise UsageError where a plot of that name cannot be drawn; asked before a long replay."""
+    from specctl.adapters import figures
+
+    figures.refuse_other(Path(path))
+
+
 def write_plot(found: Simulation, path: str) -> None:
     """Draw a simulation into a file; raises UsageError where it cannot be written."""
-    drawn = simulate_plot.svg(found.comparison, found.shown, title=simulate_plot.title(found.size, found.comparison))
-    trace_files.write_text(path, drawn)
+    from specctl.adapters import figures
+
+    heading = title(found.size, found.comparison)
+    figures.draw(simulate_plot.figure(found.comparison, found.shown, title=heading), Path(path))
 
 
 def lengths(prompt: float, answer: float) -> Lengths:

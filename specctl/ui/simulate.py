@@ -12,8 +12,7 @@ from specctl.control.objective import Metric
 from specctl.control.replay.compare import OURS, Comparison, Row
 from specctl.control.replay.score import Score
 from specctl.control.replay.sizing import Size
-from specctl.ui.simulate_plot import title
-from specctl.ui.text import UNKNOWN
+from specctl.ui.text import UNKNOWN, age
 
 SERIES_YARDSTICK = "the best schedule of all, its future known"
 QUEUEING_YARDSTICK = "the best in hindsight of a schedule that knows the future, static modes, thresholds"
@@ -34,6 +33,17 @@ def view(size: Size, found: Comparison, shown: Sequence[Row], *, width: int) -> 
         cells = dict(zip(COLUMNS, (_name(row, found), *_figures(row.score), ratio(found.regret(row))), strict=True))
         table.add_row(*(Text(cells[name], style=style if name == "POLICY" else "number") for name in columns))
     return Group(Text(title(size, found)), Text(), table, Text(), Text(summary(found)))
+
+
+def title(size: Size, found: Comparison) -> str:
+    """Say in two lines what was replayed, and on what terms."""
+    setting = found.setting
+    what = f"{size.name} · {age(size.span_s)}"
+    if size.requests is not None and size.peak is not None:
+        what += f" · {size.requests} requests · busiest minute at {size.peak:.2f} of the best mode's capacity"
+    else:
+        what += " · concurrency as it was recorded, whatever serves"
+    return f"{what}\nfor {setting.objective.metric.value} · a switch takes {setting.outage} · begins in {setting.start}"
 
 
 def summary(found: Comparison) -> str:

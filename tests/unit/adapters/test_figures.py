@@ -50,6 +50,15 @@ def test_a_label_keeps_its_colour_in_every_panel() -> None:
     assert any(f"fill: {figures.COLOURS[1]}" in style for style in strokes)
 
 
+def test_a_course_is_shaded_between_its_bounds_and_fills_its_axes() -> None:
+    """A line that is joined alone shows its range as a shade in its colour, of exactly its points with bounds."""
+    points = (Point(x=0, y=1.0, low=0.5, high=2.0), Point(x=1, y=1.0), Point(x=2, y=2.0, low=1.0, high=3.0))
+    line = Line(label="load", points=points, look=Look.PLAIN)
+    drawn = ET.fromstring(figures.content(Figure(title="t", panels=(Panel(x_label="h", lines=(line,)),)), "svg"))
+    styles = [element.get("style", "") for element in drawn.iter()]
+    assert len([style for style in styles if f"fill: {figures.COLOURS[0]}; fill-opacity: 0.25" in style]) == 1
+
+
 @pytest.mark.parametrize("name", ["figure", "figure.jpg", "gone/figure.svg"])
 def test_what_cannot_be_drawn_is_refused_before_it_is_measured(tmp_path: Path, name: str) -> None:
     """Another ending, or a folder that is not there, is found before an hour of measuring."""

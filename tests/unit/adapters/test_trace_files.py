@@ -74,8 +74,6 @@ def test_a_file_that_cannot_be_opened_is_an_error_of_usage(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="cannot be read"):
         trace_files.read_trace(name)
-    with pytest.raises(UsageError, match="cannot be written"):
-        trace_files.write_text(f"nowhere/x/{name}", "text")
 
 
 def test_a_model_has_a_largest_size(tmp_path: Path) -> None:
@@ -84,11 +82,3 @@ def test_a_model_has_a_largest_size(tmp_path: Path) -> None:
     place.write_bytes(b" " * (trace_files.MOST_MODEL_BYTES + 1))
     with pytest.raises(UsageError, match="more than 1 MiB"):
         trace_files.read_model(str(place))
-
-
-def test_a_drawing_replaces_the_one_before(tmp_path: Path) -> None:
-    """The file has the new text, and nothing else is left in its folder."""
-    place = tmp_path / "p.svg"
-    for text in ("<svg/>", "<svg></svg>"):
-        trace_files.write_text(str(place), text)
-    assert (place.read_text(encoding="utf-8"), [path.name for path in tmp_path.iterdir()]) == ("<svg></svg>", ["p.svg"])

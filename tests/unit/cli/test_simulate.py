@@ -71,7 +71,7 @@ def test_a_drawing_is_written(app: typer.Typer) -> None:
         app, "servegen_rate.csv", "--load", "0.2", "--prompt-tokens", "50", "--answer-tokens", "40", "--plot", "p.svg"
     )
     assert result.output.startswith("servegen_rate.csv · 2 h · ")
-    assert Path("p.svg").read_text(encoding="utf-8").startswith("<svg ")
+    assert "<svg " in Path("p.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_drawing_is_written(app: typer.Typer) -> None:
     [
         (("--scale", "1", "--load", "1"), "--scale and --load both say"),
         (("--start", "fastest"), "no algo 'fastest'"),
-        (("--plot", "nowhere/p.svg"), "nowhere/p.svg: cannot be written: no such file"),
+        (("--plot", "nowhere/p.svg"), "nowhere/p.svg: there is no folder nowhere"),
         (("--prompt-tokens", "0"), "a mean length is 1 to"),
     ],
 )

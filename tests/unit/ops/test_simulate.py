@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,16 +105,22 @@ def test_lengths_are_checked() -> None:
         simulate.lengths(0.0, 10.0)
 
 
-def test_a_drawing_is_a_picture(tmp_path: Path) -> None:
-    """The file is well-formed SVG with the title, and a band for each policy that decides."""
-    place = tmp_path / "p.svg"
+@pytest.mark.parametrize(("name", "first"), [("p.svg", b"<?xml"), ("p.png", b"\x89PNG")])
+def test_a_drawing_is_a_picture(tmp_path: Path, name: str, first: bytes) -> None:
+    """The file is of the kind that its name says, and the same again for the same simulation."""
+    place = tmp_path / name
     found = simulate.simulate(REQUEST)
     simulate.write_plot(found, str(place))
-    root = ET.parse(place).getroot()
-    words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert (words[0] or "").startswith("azure_conv.csv · 14 s · 24 requests")
-    assert {"threshold", "hysteresis", "agent", "hindsight"} <= set(words)
+    drawn = place.read_bytes()
+    simulate.write_plot(found, str(place))
+    assert drawn.startswith(first)
+    assert place.read_bytes() == drawn
+
+
+def test_a_plot_that_cannot_be_drawn_is_refused_before_the_replay() -> None:
+    """An ending that is no picture's is an error of usage, told with one that is."""
+    with pytest.raises(UsageError, match=r"p\.pdf"):
+        simulate.refuse_plot("p.pdf")
 
 
 @pytest.mark.slow
