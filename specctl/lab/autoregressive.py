@@ -9,6 +9,7 @@ import numpy as np
 from specctl.lab import masks
 from specctl.lab.batch import Batch
 from specctl.lab.decoding import Block, Decoder, Iteration, KnobRange
+from specctl.lab.seam import RIGHT, Seam
 
 
 class Autoregressive:
@@ -18,7 +19,7 @@ class Autoregressive:
     drafts = False
     knobs: Mapping[str, KnobRange] = {}
 
-    def decoder(self, _knobs: Mapping[str, int]) -> Decoder:
+    def decoder(self, _knobs: Mapping[str, int], _seam: Seam = RIGHT) -> Decoder:
         """Return itself: there is nothing to set."""
         return self
 

@@ -16,6 +16,7 @@ from specctl.lab.forward import Pass
 from specctl.lab.layers import PASS_SLACK
 from specctl.lab.models import Models
 from specctl.lab.sampling import Chooser
+from specctl.lab.seam import RIGHT, Seam
 from specctl.lab.stopping import StopWatch
 from specctl.lab.types import Generation
 from specctl.lab.weights import Floats
@@ -41,9 +42,10 @@ class Request:
 class Batch:
     """Rows 0 to running - 1 of both caches, and the two models that work on them."""
 
-    def __init__(self, models: Models, *, max_running: int, context_length: int) -> None:
+    def __init__(self, models: Models, *, max_running: int, context_length: int, seam: Seam = RIGHT) -> None:
         """Reserve both caches."""
         self.models = models
+        self._seam = seam
         self.requests: list[Request] = []
         slots = context_length + PASS_SLACK
         self._lengths: Ints = np.zeros(max_running, dtype=np.int64)
@@ -125,8 +127,8 @@ class Batch:
         if paths is None:
             kept = features[:, :longest]
         else:
-            self._cache.compact(before, paths[:, :longest])
-            kept = features[np.arange(len(before))[:, None], paths[:, :longest]]
+            self._seam.compact(self._cache, before, paths[:, :longest])
+            kept = self._seam.gather(features, paths[:, :longest])
         if self.models.draft is not None and self._draft_cache is not None:
             self.models.draft.absorb(kept, 0, before, self._draft_cache)
         self._lengths[: len(self.requests)] += accepted + 1

@@ -7,22 +7,38 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from specctl.lab.batch import Batch
+from specctl.lab.cache import Ints
+from specctl.lab.seam import RIGHT, Seam
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What one iteration decoded for one row: accepted drafts, then the target's own token.
+    """What one iteration decoded for one row: the drafts that are kept, then the target's own token.
 
-    `nodes` is what was verified, the root included; None where nothing was drafted.
+    `nodes` is what was verified, the root included; None where nothing was drafted. `accepted_drafts` is how many drafts the
+    target agreed with, before any cut: all of them are kept.
     """
 
     tokens: tuple[int, ...]
     nodes: int | None = None
+    accepted_drafts: int = 0
 
-    @property
-    def accepted_drafts(self) -> int:
-        """Return how many drafts the target agreed with, before any cut."""
-        return len(self.tokens) - 1
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What one verification was given and what it found, a row a request; read by a trace alone (tracing.py).
+
+    `target` is the target's token after each candidate. `parents`, `paths` and `counts` (real nodes a row) are None for a chain.
+    `walked` drafts were accepted.
+    """
+
+    tokens: Ints
+    positions: Ints
+    target: Ints
+    walked: Ints
+    parents: Ints | None = None
+    paths: Ints | None = None
+    counts: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +47,7 @@ class Iteration:
 
     blocks: tuple[Block, ...]
     forward_tokens: int
+    verified: Verified | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +74,6 @@ class Algo(Protocol):
     drafts: bool
     knobs: Mapping[str, KnobRange]
 
-    def decoder(self, knobs: Mapping[str, int], /) -> Decoder:
-        """Return the decoder for knobs that are complete and within bounds."""
+    def decoder(self, knobs: Mapping[str, int], seam: Seam = RIGHT, /) -> Decoder:
+        """Return the decoder for knobs that are complete and within bounds, right unless another seam is given."""
         ...

@@ -8,10 +8,11 @@ from __future__ import annotations
 import random
 from collections import deque
 
-from specctl.lab import algos
+from specctl.lab import algos, tracing
 from specctl.lab.batch import Batch, Request
 from specctl.lab.models import Models, load_models
 from specctl.lab.sampling import Chooser
+from specctl.lab.seam import RIGHT, Seam
 from specctl.lab.stopping import StopWatch, ending_tokens
 from specctl.lab.types import Emission, Generation, Mode, StepReport, Verify
 
@@ -25,11 +26,19 @@ class Engine:
     """Decodes requests with one algo at a time."""
 
     def __init__(
-        self, models: Models, *, mode: Mode, max_running: int = 8, context_length: int = 2048, seed: int = 0
+        self,
+        models: Models,
+        *,
+        mode: Mode,
+        max_running: int = 8,
+        context_length: int = 2048,
+        seed: int = 0,
+        seam: Seam = RIGHT,
+        traces: bool = False,
     ) -> None:
         """Reserve room for `max_running` requests of `context_length` tokens; raise ValueError for a mode that cannot run.
 
-        `seed` feeds the seeds of requests that bring none.
+        `seed` feeds the seeds of requests that bring none. With `traces` each verify tells its walk.
         """
         longest = models.target.config.max_position_embeddings
         if not 1 <= context_length <= longest:
@@ -41,7 +50,9 @@ class Engine:
         self._context_length = context_length
         self._random = random.Random(seed)
         self._waiting: deque[Generation] = deque()
-        self._batch = Batch(models, max_running=max_running, context_length=context_length)
+        self._seam = seam
+        self._traces = traces
+        self._batch = Batch(models, max_running=max_running, context_length=context_length, seam=seam)
         self.configure(mode)
 
     @property
@@ -72,7 +83,7 @@ class Engine:
     def configure(self, mode: Mode) -> None:
         """Change algo and knobs from the next step on, running requests go on; raise ValueError and change nothing if refused."""
         complete = algos.complete(mode, self._models)
-        self._decoder = algos.ALGOS[complete.algo].decoder(complete.knobs)
+        self._decoder = algos.ALGOS[complete.algo].decoder(complete.knobs, self._seam)
         self._mode = complete
 
     def add(self, generation: Generation) -> None:
@@ -142,7 +153,8 @@ class Engine:
         iteration = self._decoder.decode(self._batch)
         emissions: list[Emission] = []
         verifies: list[Verify] = []
-        for request, block in zip(self._batch.requests, iteration.blocks, strict=True):
+        verified = iteration.verified if self._traces else None
+        for row, (request, block) in enumerate(zip(self._batch.requests, iteration.blocks, strict=True)):
             emission = _emit(request, block.tokens)
             emissions.append(emission)
             if block.nodes is not None:
@@ -153,6 +165,7 @@ class Engine:
                         accepted_drafts=block.accepted_drafts,
                         accepted_depth=block.accepted_drafts,
                         committed=len(emission.tokens),
+                        walk=None if verified is None else tracing.walk_of(verified, row),
                     )
                 )
         for row in reversed(range(self.running)):
@@ -170,13 +183,14 @@ class Engine:
             ending_tokens=ending_tokens(sampling, eos),
         )
         room = self._context_length - len(generation.prompt)
-        limit = min(sampling.max_new_tokens, room)
+        limit = self._seam.limit(min(sampling.max_new_tokens, room))
         watch = StopWatch(sampling, limit=limit, eos_token_id=eos, tokenizer=self._models.tokenizer)
         return Request(generation=generation, chooser=chooser, watch=watch)
 
 
 def _emit(request: Request, block: tuple[int, ...]) -> Emission:
     """Cut a block where the request ends and keep what counts."""
-    cut = request.watch.cut(block)
+    cut, before = request.watch.cut(block), len(request.tokens)
     request.tokens.extend(cut.tokens)
-    return Emission(rid=request.generation.rid, tokens=cut.tokens, finish=cut.finish, matched=cut.matched)
+    rid = request.generation.rid
+    return Emission(rid=rid, tokens=cut.tokens, finish=cut.finish, matched=cut.matched, before=before)

@@ -15,7 +15,8 @@ from specctl.lab import masks
 from specctl.lab.batch import Batch
 from specctl.lab.cache import Ints
 from specctl.lab.config import MAX_BLOCK_SIZE
-from specctl.lab.decoding import Block, Decoder, Iteration, KnobRange
+from specctl.lab.decoding import Block, Decoder, Iteration, KnobRange, Verified
+from specctl.lab.seam import RIGHT, Seam
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,22 +24,26 @@ class LinearDecoder:
     """A chain of `block_size` candidates, anchor included."""
 
     block_size: int
+    seam: Seam = RIGHT
 
     def decode(self, batch: Batch) -> Iteration:
         """Draft, verify and commit one chain a row."""
         drafts = batch.propose(self.block_size).argmax(axis=-1)
         candidates = np.concatenate((batch.anchors()[:, None], drafts), axis=1)
         lengths = batch.lengths
-        mask, positions = masks.chain_mask(lengths, self.block_size), masks.chain_positions(lengths, self.block_size)
+        mask = masks.chain_mask(lengths, self.block_size)
+        positions = self.seam.positions(lengths, np.arange(self.block_size)[None, :])
         logits, features = batch.verify(candidates, positions, mask, features=True)
         picked = batch.pick(logits, np.broadcast_to(np.arange(self.block_size), candidates.shape))
-        accepted = accept_lengths(candidates, picked)
-        batch.commit(accepted, features, None)
+        walked = self.seam.walked(accept_lengths(candidates, picked))
+        kept = self.seam.kept(walked)
+        batch.commit(kept, features, None)
         blocks = tuple(
-            Block(tokens=tuple(row[: count + 1].tolist()), nodes=self.block_size)
-            for row, count in zip(picked, accepted.tolist(), strict=True)
+            Block(tokens=tuple(row[: count + 1].tolist()), nodes=self.block_size, accepted_drafts=drafts)
+            for row, count, drafts in zip(picked, kept.tolist(), walked.tolist(), strict=True)
         )
-        return Iteration(blocks=blocks, forward_tokens=candidates.size)
+        verified = Verified(tokens=candidates, positions=positions, target=picked, walked=walked)
+        return Iteration(blocks=blocks, forward_tokens=candidates.size, verified=verified)
 
 
 def accept_lengths(candidates: Ints, picked: Ints) -> Ints:
@@ -55,6 +60,6 @@ class Linear:
     drafts = True
     knobs: Mapping[str, KnobRange] = {"block_size": KnobRange(low=2, high=MAX_BLOCK_SIZE, default=8)}
 
-    def decoder(self, knobs: Mapping[str, int]) -> Decoder:
+    def decoder(self, knobs: Mapping[str, int], seam: Seam = RIGHT) -> Decoder:
         """Return a decoder of this block size."""
-        return LinearDecoder(block_size=knobs["block_size"])
+        return LinearDecoder(block_size=knobs["block_size"], seam=seam)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specctl.lab import masks
 from specctl.lab.batch import Batch
 from specctl.lab.cache import Ints
 from specctl.lab.config import MAX_BLOCK_SIZE
-from specctl.lab.decoding import Block, Decoder, Iteration, KnobRange
+from specctl.lab.decoding import Block, Decoder, Iteration, KnobRange, Verified
+from specctl.lab.seam import RIGHT, Seam
 from specctl.lab.weights import Floats
 
 
@@ -41,21 +41,35 @@ class TreeDecoder:
     block_size: int
     tree_budget: int
     topk_cap: int
+    seam: Seam = RIGHT
 
     def decode(self, batch: Batch) -> Iteration:
         """Draft, verify and commit one tree a row."""
-        trees = grow(batch.anchors(), batch.propose(self.block_size), self.tree_budget, self.topk_cap)
+        seam = self.seam
+        trees = grow(batch.anchors(), batch.propose(self.block_size), seam.budget(self.tree_budget), self.topk_cap)
         lengths = batch.lengths
-        mask, positions = masks.tree_mask(lengths, trees.parents), masks.tree_positions(lengths, trees.depths)
+        mask, positions = seam.tree_mask(lengths, trees.parents), seam.positions(lengths, trees.depths)
         logits, features = batch.verify(trees.tokens, positions, mask, features=True)
         picked = batch.pick(logits, trees.depths)
         paths, accepted = walk(trees, picked)
-        batch.commit(accepted, features, paths)
+        walked = seam.walked(accepted)
+        kept = seam.kept(walked)
+        batch.commit(kept, features, paths)
+        rows = zip(picked, paths, kept.tolist(), walked.tolist(), trees.counts.tolist(), strict=True)
         blocks = tuple(
-            Block(tokens=tuple(row[path[: count + 1]].tolist()), nodes=nodes)
-            for row, path, count, nodes in zip(picked, paths, accepted.tolist(), trees.counts.tolist(), strict=True)
+            Block(tokens=tuple(row[path[: count + 1]].tolist()), nodes=nodes, accepted_drafts=drafts)
+            for row, path, count, drafts, nodes in rows
         )
-        return Iteration(blocks=blocks, forward_tokens=trees.tokens.size)
+        verified = Verified(
+            tokens=trees.tokens,
+            positions=positions,
+            target=picked,
+            walked=walked,
+            parents=trees.parents,
+            paths=paths,
+            counts=trees.counts,
+        )
+        return Iteration(blocks=blocks, forward_tokens=trees.tokens.size, verified=verified)
 
 
 def grow(anchors: Ints, logits: Floats, budget: int, topk: int) -> Trees:
@@ -144,6 +158,6 @@ class Tree:
         "topk_cap": KnobRange(low=1, high=32, default=8),
     }
 
-    def decoder(self, knobs: Mapping[str, int]) -> Decoder:
+    def decoder(self, knobs: Mapping[str, int], seam: Seam = RIGHT) -> Decoder:
         """Return a decoder of these knobs."""
-        return TreeDecoder(**knobs)
+        return TreeDecoder(**knobs, seam=seam)

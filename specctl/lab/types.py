@@ -55,12 +55,27 @@ class FinishReason(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emission:
-    """The tokens that one step committed for one request; `matched` is the stop string or token id that ended it."""
+    """The tokens that one step committed for one request; `matched` is the stop string or token id that ended it.
+
+    `before`: how many tokens the request had then, its prompt included; None where nobody counted.
+    """
 
     rid: str
     tokens: tuple[int, ...]
     finish: FinishReason | None = None
     matched: str | int | None = None
+    before: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """One verification of one request, node by node, for a trace (docs/verify-trace.md); `parents` is None for a chain."""
+
+    tokens: tuple[int, ...]
+    positions: tuple[int, ...]
+    target: tuple[int, ...]
+    path: tuple[int, ...]
+    parents: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +83,7 @@ class Verify:
     """What one verify step did for one request (conventions: design.md §7).
 
     `nodes` includes the root; `accepted_depth` equals `accepted_drafts` on any path; `committed` is accepted drafts + 1 bonus
-    unless the request finished inside the block.
+    unless the request finished inside the block. `walk` is told by an engine that traces.
     """
 
     rid: str
@@ -76,6 +91,7 @@ class Verify:
     accepted_drafts: int
     accepted_depth: int
     committed: int
+    walk: Walk | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
