@@ -75,9 +75,9 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 
 class StreamFailed(Exception):  # noqa: N818  # the failure inside is the error
-    """A streamed answer ended otherwise than whole; carries why."""
+    """A streamed answer ended otherwise than whole; carries why: how the call failed, or the answer of another status than 200."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: Failure | Answer) -> None:
         super().__init__(repr(failure))
         self.failure = failure
 
@@ -131,28 +131,34 @@ def stream_lines(
     timeout_s: float,
     max_bytes: int = DEFAULT_MAX_BYTES,
 ) -> Iterator[bytes]:
-    """POST JSON and yield the answer's lines as they come, without their ends (server-sent events, for a smoke).
+    """POST JSON and yield the answer's lines as they come, without their ends (server-sent events).
 
     Raise StreamFailed where the call fails, the status is not 200, or the answer breaks off.
     """
-    call = _Call(transport, address, port, deadline=time.monotonic() + timeout_s, limit_s=timeout_s)
+    started = time.monotonic()
+    call = _Call(transport, address, port, deadline=started + timeout_s, limit_s=timeout_s)
     with contextlib.closing(call):
         response = call.begin("POST", path, content=content, key=key)
         if not isinstance(response, http.client.HTTPResponse):
             raise StreamFailed(response)
         rest = b""
         try:
+            if response.status != http.client.OK:
+                raise StreamFailed(_whole(response, started, max_bytes=max_bytes))
             for piece in _pieces(response, max_bytes=max_bytes):
-                if response.status != http.client.OK:
-                    raise StreamFailed(Garbled(reason=f"status {response.status}: {piece[:200]!r}"))
                 *lines, rest = (rest + piece).split(b"\n")
                 yield from (line.removesuffix(b"\r") for line in lines)
         except _FAULTS as error:
             raise StreamFailed(call.failure(error, status=response.status, body=rest)) from error
-        if response.status != http.client.OK:
-            raise StreamFailed(Garbled(reason=f"status {response.status} and nothing more"))
         if rest:
             yield rest.removesuffix(b"\r")
+
+
+def _whole(response: http.client.HTTPResponse, started: float, *, max_bytes: int) -> Answer:
+    """Read an answer to its end; raises what _pieces raises."""
+    body = b"".join(_pieces(response, max_bytes=max_bytes))
+    headers = {name.lower(): value for name, value in response.getheaders()}
+    return Answer(status=response.status, headers=headers, body=body, took_s=time.monotonic() - started)
 
 
 def _pieces(response: http.client.HTTPResponse, *, max_bytes: int) -> Iterator[bytes]:

@@ -62,8 +62,9 @@ class Level:
     """One level of load.
 
     `tokens`: new tokens of every request, exactly (the end token is ignored), so that lengths are equal; a trace has its own.
-    `warmup`: requests a slot (closed loop) or in all (else) that are sent first and never counted. `rounds`: counted requests a slot
-    sends at least (an open loop: in all); `seconds`: the window lasts at least that long. `limit_s`: no request is sent after it.
+    `warmup`: requests a slot (closed loop) or in all (else) that are sent first and never counted.
+    `rounds`: counted requests that a slot sends at least (an open loop: in all).
+    `seconds`: the window lasts at least that long. `limit_s`: no request is sent after it.
     """
 
     pace: Pace

@@ -219,12 +219,13 @@ def test_lines_come_as_they_are_sent(local: LocalTransport) -> None:
     [
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\ndata: 1\n\r\n", http.Cut),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\ndata: 1\n", http.Cut),
-        (b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno", http.Garbled),
-        (b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", http.Garbled),
+        (b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno", http.Answer),
+        (b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", http.Answer),
+        (b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 9\r\n\r\nno", http.Cut),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b"x\n" * 2500, http.Garbled),
     ],
 )
-def test_broken_stream_is_told(local: LocalTransport, content: bytes, kind: type[http.Failure]) -> None:
+def test_broken_stream_is_told(local: LocalTransport, content: bytes, kind: type[http.Failure | http.Answer]) -> None:
     """A stream that breaks off, is refused or never ends is StreamFailed, never a quiet end."""
     with peer(content) as server, pytest.raises(http.StreamFailed) as caught:
         list(http.stream_lines(local, server.port, "/g", content={}, timeout_s=LIMIT_S, max_bytes=1000))
