@@ -23,6 +23,8 @@ DRIFT_PART = 0.03
 CLIENT_PART = 0.85
 FOREIGN_PART = 0.10
 STOLEN_PART = 0.02
+CLOCKS, THROTTLING, THERMAL, PROCESSES = "clocks", "throttling", "thermal state", "other processes on the GPUs"
+NO_GPU = "the engine computes on the processors alone"
 
 
 class Standing(enum.Enum):
@@ -48,12 +50,16 @@ class Confounder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """All that the confounders are judged by; `letters` names the arms, `tokens` what every request asked for."""
+    """All that the confounders are judged by; `letters` names the arms, `tokens` what every request asked for.
+
+    `gpu` false: the engine computes on processors alone, so that no GPU can make a difference.
+    """
 
     segments: Sequence[Segment]
     concurrencies: Sequence[int]
     letters: str
     tokens: int
+    gpu: bool = True
 
     def runs(self, arm: int | None = None) -> Iterator[tuple[int, Figures]]:
         """Yield every run with its concurrency."""
@@ -82,11 +88,12 @@ class Seen:
 
 def judge(seen: Seen) -> tuple[Confounder, ...]:
     """Return how every confounder stands."""
-    return tuple(check(seen) for check in CHECKS)
+    of_gpus = () if seen.gpu else OF_GPUS
+    return tuple(_out(NAMES[check], NO_GPU) if check in of_gpus else check(seen) for check in CHECKS)
 
 
 def _throttling(seen: Seen) -> Confounder:
-    name = "throttling"
+    name = THROTTLING
     told = [(segment, _throttles(segment)) for segment in seen.segments]
     if any(reasons is None for _, reasons in told):
         return _unknown(name, "the host tells no reasons of throttling")
@@ -117,7 +124,7 @@ def _uneven(seen: Seen, rows: Sequence[tuple[Segment, bool]]) -> str:
 
 
 def _clocks(seen: Seen) -> Confounder:
-    name = "clocks"
+    name = CLOCKS
     worst, text = 0.0, ""
     for concurrency in seen.concurrencies:
         means = seen.by_arm(concurrency, lambda run: run.gpus.sm_clock_hz if run.gpus else None)
@@ -131,7 +138,7 @@ def _clocks(seen: Seen) -> Confounder:
 
 
 def _temperature(seen: Seen) -> Confounder:
-    name = "thermal state"
+    name = THERMAL
     if any(segment.settled is None for segment in seen.segments):
         return _unknown(name, "the host tells no temperature of GPUs at rest")
     late = [_place(seen, segment) for segment in seen.segments if segment.settled is False]
@@ -141,7 +148,7 @@ def _temperature(seen: Seen) -> Confounder:
 
 
 def _processes(seen: Seen) -> Confounder:
-    name = "other processes on the GPUs"
+    name = PROCESSES
     if any(segment.around.strangers is None for segment in seen.segments):
         return _unknown(name, "the host does not tell who uses its GPUs")
     hits = [f"{_place(seen, s)} ({', '.join(s.around.strangers or ())})" for s in seen.segments if s.around.strangers]
@@ -278,6 +285,10 @@ CHECKS: tuple[Callable[[Seen], Confounder], ...] = (
     _drift,
     _starts,
 )
+
+
+NAMES = {_clocks: CLOCKS, _throttling: THROTTLING, _temperature: THERMAL, _processes: PROCESSES}
+OF_GPUS = tuple(NAMES)
 
 
 def _place(seen: Seen, segment: Segment) -> str:
