@@ -21,6 +21,7 @@ FLUSHED = (
 )
 FLUSH_POLL_S = 0.02
 MICRO_BATCH_KEY = "pp_max_micro_batch_size"
+TRACE_KEY = "verify_trace"
 _SWITCHES = frozenset({dialect.ALGORITHM_KEY, *dialect.KNOB_KEYS})
 
 
@@ -38,7 +39,7 @@ async def set_internal_state(request: Request, service: Service) -> Response:
 
 def apply(changes: Mapping[str, object], service: Service) -> bool:
     """Apply all changes or none, in the scheduler's thread between two steps; answer whether they were applied."""
-    known = {MICRO_BATCH_KEY, *service.accept_thresholds, *_SWITCHES}
+    known = {MICRO_BATCH_KEY, TRACE_KEY, *service.accept_thresholds, *_SWITCHES}
     unknown = next((key for key in changes if key not in known), None)
     if unknown is not None:
         logger.warning("Updating %s is not supported.", unknown)
@@ -50,8 +51,13 @@ def apply(changes: Mapping[str, object], service: Service) -> bool:
             "Updating %s to %s is rejected because it is out of the valid range [1, %d].", MICRO_BATCH_KEY, micro, limit
         )
         return False
+    if TRACE_KEY in changes and service.launch.options.verify_trace is None:
+        logger.warning("Updating %s is rejected: the server was started without --verify-trace.", TRACE_KEY)
+        return False
     if not _switch(changes, service):
         return False
+    if TRACE_KEY in changes:
+        service.scheduler.set_trace(on=bool(changes[TRACE_KEY]))
     if isinstance(micro, int | float):
         service.pp_max_micro_batch_size = micro
     thresholds = {

@@ -46,6 +46,16 @@ CATALOGUE: Mapping[str, tuple[Takes, str]] = {
     "metric-depth-off": (Takes.NOTHING, "the DDTREE line says a depth that is 3 too large"),
     "commit-truncated": (Takes.NOTHING, "the DDTREE line never says more than 2 for the commit length"),
     "bonus-missing": (Takes.NOTHING, "the DDTREE line leaves the bonus token out of the commit length"),
+    "commit-claimed": (Takes.NOTHING, "the DDTREE line says drafts + 1 for the commit length, whatever was committed"),
+    "mask-wrong": (Takes.NOTHING, "a tree's nodes see nodes that are no ancestors of theirs"),
+    "position-off-by-one": (Takes.NOTHING, "drafts are verified one position too far"),
+    "kv-not-moved": (Takes.NOTHING, "keys and values of an accepted path stay where the pass wrote them"),
+    "features-wrong": (Takes.NOTHING, "the drafter is fed the features of the first nodes instead of the path's"),
+    "drafts-discarded": (Takes.NOTHING, "all but one of the accepted drafts are thrown away; the counters count them"),
+    "walk-short": (Takes.NOTHING, "the walk stops after one draft whatever the target says below it"),
+    "budget-ignored": (Takes.NOTHING, "trees have up to twice the nodes that the budget allows"),
+    "early-stop": (Takes.COUNT, "every request ends after that many tokens, saying that its limit was reached"),
+    "slow-nodes": (Takes.SECONDS, "every token that a verify step packs costs that much more"),
     "garbage-metrics": (Takes.NOTHING, "/metrics answers 200 with text that is no exposition"),
     "wrong-token": (Takes.COUNT, "every Nth committed token is replaced: decoding is no longer lossless"),
     "slow-steps": (Takes.SECONDS, "sleep that long before every step"),
@@ -53,6 +63,8 @@ CATALOGUE: Mapping[str, tuple[Takes, str]] = {
     "port-late": (Takes.SECONDS, "bind the port that long after everything else is ready"),
     "silent-load": (Takes.NOTHING, "print nothing while loading"),
 }
+ALIASES: Mapping[str, str] = {"stale-gauge": "stale-gauges"}
+"""Other spellings that are taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +116,8 @@ def parse(texts: Sequence[str], *, allowed: bool) -> Faults:
 
 def _parse_one(text: str) -> Fault:
     """Read one `NAME` or `NAME:PARAMETER`."""
-    name, colon, parameter = text.partition(":")
+    spelled, colon, parameter = text.partition(":")
+    name = ALIASES.get(spelled, spelled)
     if name not in CATALOGUE:
         raise FaultRefusedError(f"argument --inject: unknown fault {name!r} (choose from {', '.join(CATALOGUE)})")
     takes = CATALOGUE[name][0]

@@ -92,6 +92,7 @@ def server_args(launch: Launch, speculation: dialect.Speculation) -> dict[str, o
         "decode_log_interval": options.decode_log_interval,
         "load_snapshot_publish_interval": SNAPSHOT_STEPS,
         "speculative_draft_model_path": None if draft is None else str(draft),
+        **({} if options.verify_trace is None else {"verify_trace": str(options.verify_trace.absolute())}),
         **_FIXED,
         **speculation.server_args(),
     }

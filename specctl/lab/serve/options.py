@@ -21,6 +21,8 @@ DEFAULT_MAX_RUNNING = 8
 DEFAULT_DECODE_LOG_INTERVAL = 40
 DEFAULT_MEM_FRACTION = 0.88
 """SGLang derives it from the GPU; the lab has none and reports this constant."""
+DEFAULT_TRACE_MB = 64
+MEGABYTE = 1_000_000
 _SUFFIXES = {"": 1, "k": 1000, "m": 1_000_000, "Ki": 1024, "Mi": 1024 * 1024}
 
 
@@ -52,6 +54,8 @@ class Options:
     random_seed: int
     skip_server_warmup: bool
     load_seconds: float
+    verify_trace: Path | None
+    verify_trace_bytes: int
     faults: faults.Faults
     launch_command: str
 
@@ -91,6 +95,8 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
         random_seed=random.randrange(1 << 30) if found.random_seed is None else found.random_seed,
         skip_server_warmup=found.skip_server_warmup,
         load_seconds=found.load_seconds,
+        verify_trace=found.verify_trace,
+        verify_trace_bytes=found.verify_trace_mb * MEGABYTE,
         faults=injected,
         launch_command=" ".join(argv),
     )
@@ -121,7 +127,7 @@ def _seconds(text: str) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Build the parser: SGLang's names, then the lab's own two."""
+    """Build the parser: SGLang's names, then the lab's own."""
     parser = argparse.ArgumentParser(prog=PROGRAM, allow_abbrev=False, description="The lab's server (specctl.lab).")
     add = parser.add_argument
     add("--model-path", "--model", type=Path, required=True)
@@ -149,5 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--skip-server-warmup", action="store_true")
     add("--config", help="YAML of options; the two-token form is merged, --config=FILE is ignored, as in SGLang 0.5.23")
     add("--load-seconds", type=_seconds, default=0.0, help="lab only: stretch the start-up phases to about this long")
+    add("--verify-trace", type=Path, metavar="FILE", help="lab only: record every verify step (docs/verify-trace.md)")
+    add("--verify-trace-mb", type=_positive, default=DEFAULT_TRACE_MB, help="lab only: end the record at this size")
     add("--inject", action="append", default=[], metavar="FAULT", help="lab only: a fault (docs/lab-server.md)")
     return parser

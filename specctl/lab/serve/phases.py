@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specctl.lab.serve import memory, strikes
+from specctl.lab.serve import bending, memory, strikes
 from specctl.lab.serve.identity import ARCHITECTURE, CHUNKED_PREFILL, DRAFT_ARCHITECTURE, server_args
 from specctl.lab.serve.initlines import algorithm_lines
 from specctl.lab.serve.loads import GIB
@@ -153,6 +153,8 @@ class Start:
             max_running=options.max_running_requests,
             context_length=self.launch.context_length,
             seed=options.random_seed,
+            seam=bending.seam(options.faults),
+            traces=options.verify_trace is not None,
         )
         total = 0
         for config in (self.launch.target, self.launch.draft):

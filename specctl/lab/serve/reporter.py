@@ -174,6 +174,8 @@ class Reporter:
             commit = min(commit, 2.0)
         if self._faults.has("metric-depth-off"):
             depth += 3
+        if self._faults.has("commit-claimed"):
+            commit = window.mean(window.accepted_drafts) + 1
         return (
             f"DDTREE metrics: bs={batch} budget={self._decoder.mode.knobs['tree_budget']} "
             f"avg_actual_nodes={window.mean(window.nodes):.2f} avg_accepted_drafts={window.mean(window.accepted_drafts):.2f} "

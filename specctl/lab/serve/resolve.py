@@ -48,6 +48,8 @@ class Launch:
 def resolve(options: Options) -> Launch:
     """Check what the command line points at and return the launch; raise ValueError or OSError as SGLang does."""
     algorithm = dialect.algorithm(options.speculative_algorithm)
+    if options.verify_trace is not None and not options.verify_trace.absolute().parent.is_dir():
+        raise OSError(f"--verify-trace: there is no folder '{options.verify_trace.parent}'")
     if algorithm.name is not None and options.speculative_draft_model_path is None:
         raise ValueError(f"{algorithm.name} speculative decoding requires setting --speculative-draft-model-path.")
     target = _target(options.model_path)

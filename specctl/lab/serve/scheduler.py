@@ -20,6 +20,7 @@ from specctl.lab.serve import dialect, strikes
 from specctl.lab.serve.decoder import Decoder
 from specctl.lab.serve.faults import Faults
 from specctl.lab.serve.reporter import Reporter
+from specctl.lab.serve.verifytrace import VerifyTrace
 from specctl.lab.serve.wrongtoken import WrongToken
 from specctl.lab.types import Emission, FinishReason, Generation, Mode, StepReport, Verify
 
@@ -89,6 +90,7 @@ class Scheduler:
         *,
         decodes: Callable[[dialect.Speculation], Mode],
         on_death: Callable[[str], None],
+        trace: VerifyTrace | None = None,
     ) -> None:
         now = time.monotonic()
         self._decoder = decoder
@@ -110,6 +112,10 @@ class Scheduler:
         self.heartbeat = now
         self.serves_clients = False
         self.step_sleep_s = faults.number("slow-steps") or 0.0
+        self._node_sleep_s = faults.number("slow-nodes") or 0.0
+        self._trace = trace
+        if trace is not None:
+            trace.begin()
 
     def start(self) -> None:
         """Begin to run."""
@@ -181,6 +187,15 @@ class Scheduler:
         self.speculation = speculation
         self.reporter.claimed_draft_tokens = speculation.draft_tokens
 
+    def set_trace(self, *, on: bool) -> None:
+        """Begin the verify trace anew, or end it; nothing for a server that was started without one."""
+        if self._trace is None:
+            return
+        if on:
+            self._trace.begin()
+        else:
+            self._trace.end()
+
     def is_idle(self) -> bool:
         """Tell whether nothing runs and nothing waits."""
         return not self._open
@@ -250,7 +265,11 @@ class Scheduler:
         running = self._decoder.running
         began = time.monotonic()
         report = self._wrong_token.bend(self._decoder.step())
+        if self._node_sleep_s > 0 and report.verifies:
+            time.sleep(self._node_sleep_s * report.forward_tokens)
         now = time.monotonic()
+        if self._trace is not None:
+            self._trace.record(report, self._decoder.mode)
         self._start_clocks(report, began)
         if report.prefilled_requests:
             self.reporter.prefill(report, running_before=running, busy_s=now - began, now=now)

@@ -14,6 +14,7 @@ from specctl.lab.serve.drain import Drain
 from specctl.lab.serve.resolve import Launch
 from specctl.lab.serve.scheduler import Limits, Scheduler
 from specctl.lab.serve.service import Service
+from specctl.lab.serve.verifytrace import VerifyTrace
 from specctl.lab.serve.warmup import Warmup
 
 BLOCK_S = 3600.0
@@ -33,7 +34,15 @@ class Serving:
         self._crash_after_s = options.faults.number("crash-after")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scheduler = Scheduler(
-            loaded.engine, launch.speculation, limits, options.faults, decodes=launch.decodes, on_death=self._die
+            loaded.engine,
+            launch.speculation,
+            limits,
+            options.faults,
+            decodes=launch.decodes,
+            on_death=self._die,
+            trace=None
+            if options.verify_trace is None
+            else VerifyTrace(options.verify_trace, options.verify_trace_bytes),
         )
         self._service = Service(
             launch=launch,
