@@ -1,0 +1,300 @@
+"""The decisive experiment: plan it, run it under one lease, keep every segment, bring back what ran before; never prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from specctl.adapters import runs
+from specctl.errors import ConnectError, LockHeldError, NoHealthyReleaseError, SpecctlError, UsageError
+from specctl.fleet.types import Server
+from specctl.measure import ab_design
+from specctl.measure.ab_trial import Ask, Trial, changed
+from specctl.measure.ab_wire import MisreadError, trial_of, trial_wire
+from specctl.measure.load import Prompt
+from specctl.measure.prompts import digest
+from specctl.ops import ab_arms, ab_segment, ab_switch
+from specctl.ops.ab_arms import Arms
+from specctl.ops.ab_segment import Measuring
+from specctl.ops.ab_switch import Bench, Stop
+from specctl.ops.contact import Contact, contacts
+from specctl.ops.deploy import RELEASES_KEPT
+from specctl.ops.lease import leased
+from specctl.ops.prepare import checked, prepare, refused
+from specctl.ops.reporter import Reporter
+from specctl.ops.stored import reach
+from specctl.ops.turn import Aim
+from specctl.rollout.agent_moves import live_move
+from specctl.rollout.facts import HostFacts, ServerFacts
+from specctl.rollout.launch import engines
+from specctl.rollout.plan import Plan
+
+if TYPE_CHECKING:
+    from specctl.adapters.templates import Templates
+
+KIND = "ab"
+# What is assumed of an engine that nobody has measured, to say beforehand about how long an experiment takes.
+ASSUMED_TOKENS_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What an experiment takes: how many loads are left, what one takes by this host's past (None: no load is on record)."""
+
+    loads: int
+    load_s: float | None
+    measuring_s: float
+
+    @property
+    def total_s(self) -> float | None:
+        """Return the seconds in all."""
+        return None if self.load_s is None else self.loads * self.load_s + self.measuring_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """An experiment that can begin, or go on."""
+
+    contact: Contact
+    server: Server
+    arms: Arms
+    trial: Trial
+    prompts: tuple[Prompt, ...]
+    cost: Cost
+    plans: tuple[Plan, ...]
+    templates: Templates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How an experiment ended. `error`: why before its time; `restored`: what ran before runs again."""
+
+    trial: Trial
+    restored: bool
+    error: SpecctlError | None = None
+    interrupted: bool = False
+
+
+def kept(name: str) -> Trial:
+    """Return an experiment that was kept; raises UsageError where there is none of that name, or it cannot be read."""
+    found = runs.read(KIND, name)
+    row = found.content.get("trial")
+    try:
+        return trial_of(row if isinstance(row, Mapping) else {})
+    except MisreadError as error:
+        raise UsageError(f"{found.id} cannot be read: {error}", hint="begin anew: specctl ab --a … --b …") from error
+
+
+def keep(trial: Trial) -> None:
+    """Keep an experiment as far as it is."""
+    runs.keep(trial.id, {"trial": trial_wire(trial)})
+
+
+@contextmanager
+def planned(
+    ask: Ask,
+    prompts: tuple[Prompt, ...],
+    choose: ab_arms.Choose,
+    templates: Templates,
+    *,
+    old: Trial | None = None,
+    skipped: Mapping[str, str] | None = None,
+) -> Iterator[Planned]:
+    """Reach the host and plan; yields with the connection open. `old`: an experiment to go on with, as long as nothing changed."""
+    host, pair = ab_arms.servers_of(ask, choose)
+    with contacts([host]) as reached:
+        contact = reached[host.name]
+        if isinstance(contact, SpecctlError):
+            raise contact
+        try:
+            yield _plan(contact, pair, ask, prompts, templates, old, skipped or {})
+        except SpecctlError as error:
+            error.host = error.host or host.name
+            raise
+
+
+def _plan(
+    contact: Contact,
+    pair: tuple[Server, Server],
+    ask: Ask,
+    prompts: tuple[Prompt, ...],
+    templates: Templates,
+    old: Trial | None,
+    skipped: Mapping[str, str],
+) -> Planned:
+    host_facts = reach(contact, pair[0])
+    facts = host_facts.servers[pair[0].name]
+    before = _before(contact, facts, old)
+    arms = ab_arms.resolve(contact.host, pair, ask, facts.package_digests)
+    trial = _trial(arms, ask, host_facts, facts, digest(prompts), before)
+    if old is not None:
+        trial = _resumed(old, trial)
+    plans = _checked(contact, arms.servers, templates, skipped)
+    return Planned(
+        contact=contact,
+        server=arms.servers[0],
+        arms=arms,
+        trial=trial,
+        prompts=prompts,
+        cost=cost(trial, [load.total_s for server in arms.servers for load in facts.past_loads(server.algo)]),
+        plans=plans,
+        templates=templates,
+    )
+
+
+def _before(contact: Contact, facts: ServerFacts, old: Trial | None) -> tuple[str, str]:
+    """Return release and algo that are brought back at the end; raises UsageError where nothing sound serves."""
+    host = contact.host.name
+    if facts.current is None or facts.unit.active != "active":
+        hint = f"specctl {'deploy' if facts.current is None else 'start'} --host {host} --server {facts.name}"
+        raise UsageError(f"server {facts.name} does not run: an experiment brings back what ran before it", hint=hint)
+    if facts.guard is not None:
+        raise UsageError(f"server {facts.name}: {facts.guard.words()}", hint="wait for its end: specctl status")
+    moved = live_move(facts)
+    if moved is not None and old is None:
+        raise UsageError(
+            f"{moved.who} has the running engine on {moved} live, which a start would not bring back",
+            hint=f"specctl pin, then specctl restart --host {host}",
+        )
+    return old.before if old is not None else (facts.current.id, facts.current.algo)
+
+
+def _trial(
+    arms: Arms, ask: Ask, host_facts: HostFacts, facts: ServerFacts, prompts: str, before: tuple[str, str]
+) -> Trial:
+    server = arms.servers[0]
+    engine = engines()[server.profile.engine]
+    gpus = {f"GPU {gpu.index}": gpu.model or "" for gpu in host_facts.graphics.gpus or ()}
+    packages = {f"package {name}": found for name, found in facts.package_digests.items()}
+    versions = {f"version of {name}": found for name, found in facts.packages.items()}
+    driver = {"driver": host_facts.graphics.driver} if host_facts.graphics.driver else {}
+    return Trial(
+        id=runs.new_id(KIND),
+        began=datetime.now(UTC).isoformat(timespec="seconds"),
+        specctl=version("specctl-fleet"),
+        host=arms.host.name,
+        server=server.name,
+        ask=ask,
+        arms=arms.arms,
+        order=ab_design.order(len(arms.arms), ask.cycles, ask.seed),
+        pairs=arms.pairs,
+        before=before,
+        named=arms.contrast.named,
+        beside=arms.contrast.beside,
+        facts={**gpus, **driver, **versions, **packages, "prompts": prompts},
+        exact=not engine.needs_gpu,
+        gpu=engine.needs_gpu,
+    )
+
+
+def _resumed(old: Trial, now: Trial) -> Trial:
+    """Return the experiment to go on with; raises UsageError where it would be another one."""
+    differences = changed(old, now)
+    if (old.host, old.server) != (now.host, now.server):
+        differences = (f"it ran on {old.server} of {old.host}, not on {now.server} of {now.host}", *differences)
+    if differences:
+        raise UsageError(
+            f"{old.id} cannot go on, its segments would be of two experiments: {'; '.join(differences)}",
+            hint="begin anew with the same words, or put back what changed",
+        )
+    return replace(old, resumed=old.resumed + 1)
+
+
+def _checked(
+    contact: Contact, servers: Sequence[Server], templates: Templates, skipped: Mapping[str, str]
+) -> tuple[Plan, ...]:
+    """Plan every arm as a deploy would, with its checks; raises what keeps one from being touched."""
+    plans = []
+    for server in servers:
+        item = checked(prepare(contact, server, server.algo, templates=templates, force=True), skipped, served=False)
+        error = refused(item)
+        if error is not None:
+            raise error
+        plans.append(item.plan)
+    return tuple(plans)
+
+
+def cost(trial: Trial, loads_s: Sequence[float]) -> Cost:
+    """Say what is left of an experiment: a load a segment and one to bring back what ran, and the measuring."""
+    left = len(trial.order) - len(trial.segments)
+    known = [segment.load_s for segment in trial.segments if segment.load_s is not None] or list(loads_s)
+    ask = trial.ask
+    request_s = ask.tokens / ASSUMED_TOKENS_S
+    run_s = max(ask.seconds, ask.rounds * request_s) + (ask.warmup + 1) * request_s
+    return Cost(
+        loads=left + 1,
+        load_s=sum(known) / len(known) if known else None,
+        measuring_s=left * len(ask.concurrency) * ask.runs * run_s,
+    )
+
+
+def carry_out(plan: Planned, reporter: Reporter, stop: Stop, *, steal: bool = False) -> Ended:
+    """Run what is left of an experiment and bring back what ran before; keeps every segment. Raises LockHeldError at the start."""
+    contact, server, trial = plan.contact, plan.server, plan.trial
+    keep(trial)
+    with leased(contact, server, f"experiment {trial.id}", steal=steal) as token:
+        bench = Bench(
+            contact=contact,
+            server=server,
+            token=token,
+            reporter=reporter,
+            stop=stop,
+            why=f"experiment {trial.id}",
+            templates=plan.templates,
+        )
+        back = ab_switch.way_back(contact, server, trial.before)
+        error: SpecctlError | None = None
+        try:
+            for trial in _segments(Measuring(bench=bench, prompts=plan.prompts), plan, back):
+                keep(trial)
+        except SpecctlError as failed:
+            error = failed
+        trial = kept(trial.id)
+        restored, trouble = _restored(bench, back, error)
+    interrupted = stop.asked.is_set() and not isinstance(trouble, NoHealthyReleaseError)
+    return Ended(trial=trial, restored=restored, error=trouble or error, interrupted=interrupted)
+
+
+def _segments(work: Measuring, plan: Planned, back: Aim) -> Iterator[Trial]:
+    """Measure one segment after another, and yield the experiment as it then is."""
+    trial, bench = plan.trial, work.bench
+    while not trial.done:
+        place = len(trial.segments)
+        arm = trial.arms[trial.order[place]]
+        server = plan.arms.servers[trial.order[place]]
+        work.say(trial, place, f"{arm.mode}: a fresh start")
+        item = ab_switch.ready(bench, server, trial.releases.get(arm.letter))
+        record = ab_switch.put(bench, item, back)
+        trial = replace(trial, releases={**trial.releases, arm.letter: item.plan.release})
+        keep(trial)
+        segment = ab_segment.measure(work, trial, server, record.load_s)
+        trial = replace(trial, segments=(*trial.segments, segment))
+        bench.reporter.final(trial.host, ab_segment.name_of(trial, place), seen(trial))
+        yield trial
+
+
+def seen(trial: Trial) -> str:
+    """Say what the newest segment showed."""
+    segment = trial.segments[-1]
+    values = [(c, segment.value(c, "tokens_s")) for c in trial.ask.concurrency]
+    words = ", ".join(f"{value:.1f} at {c}" for c, value in values if value is not None)
+    return f"{trial.arms[segment.arm].mode}: tok/s {words}"
+
+
+def _restored(bench: Bench, back: Aim, error: SpecctlError | None) -> tuple[bool, SpecctlError | None]:
+    """Bring back what ran before; returns whether it runs, and what went wrong. What is not ours any more is left alone."""
+    if isinstance(error, (LockHeldError, NoHealthyReleaseError)):
+        return False, error
+    try:
+        if isinstance(error, ConnectError):
+            bench.contact.reopen(bench.contact.session)
+            bench.contact.call("lease.acquire", bench.server, {"resume": bench.token})
+        ab_switch.restore(bench, back)
+        ab_switch.prune(bench, RELEASES_KEPT)
+    except SpecctlError as trouble:
+        return False, trouble
+    return True, None
