@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from specctl.control.mode import Mode
-from specctl.control.sample.engine import DecodeLine, EngineInfo, Look, Page, TreeLine
+from specctl.control.sample.engine import DecodeLine, EngineInfo, EngineLines, Look, Page, TreeLine
 from specctl.lint.types import Finding as LintFinding
 
 
@@ -30,14 +30,27 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
-    """What a log says: its windows (the newest MOST_WINDOWS), the ids of known texts, and lines that could not be looked at.
+class Noted:
+    """A known text of the engine that its log has (engines' log grammar), and how often; `is_note`: it goes on all the same."""
 
-    `whole`: it reaches back to the start of the server. `text`: one tree line as it stands in the log, for people.
+    id: str
+    title: str
+    remedy: str
+    is_note: bool
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """What a log says: its windows (the newest few thousand), known texts with their count, and lines that were cut or lost.
+
+    `engine`: the same lines as the agent folds them, for the metric audit. `whole`: the log reaches back to the start of the
+    server. `text`: the newest tree line as it stands in the log, for people.
     """
 
     windows: tuple[Pair, ...] = ()
-    texts: Mapping[str, int] = field(default_factory=dict)
+    engine: EngineLines = field(default_factory=EngineLines)
+    texts: tuple[Noted, ...] = ()
     lines: int = 0
     lost: int = 0
     whole: bool = False
@@ -142,7 +155,8 @@ class Evidence:
     `mode`: what it is thought to run (claimed, else deployed, else what the figures say). `counts_root`, `counts_bonus`,
     `has_tree_line`: the profile's conventions. `started_s`: when the server started, on the observations' clock. `same_start`:
     whether it was started once only while we looked. `steady`: the mode has not changed since the start. `served` are the
-    requests of a short load of our own (`--live`), `served_log` the log windows meanwhile.
+    requests of a short load of our own (`--live`), `served_log` the log windows meanwhile, `served_alone`: nobody else's ran then.
+    `no_gpus`: the engine runs on the processor alone; `knows_xids`: the driver's faults were watched for.
     """
 
     host: str | None = None
@@ -159,6 +173,9 @@ class Evidence:
     info: EngineInfo | None = None
     speeds: tuple[Speed, ...] = ()
     served: tuple[Served, ...] = ()
+    served_alone: bool = False
     served_log: Log | None = None
     gpus: tuple[GpuLook, ...] = ()
+    no_gpus: bool = False
+    knows_xids: bool = False
     configuration: Configuration = field(default_factory=Configuration)

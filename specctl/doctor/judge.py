@@ -18,8 +18,8 @@ def judge(evidence: Evidence) -> Report:
     for check in by_id().values():
         verdict = check.judge(evidence)
         match verdict:
-            case Unsure(reason=reason, decide=decide):
-                unknown.append(Unknown(id=check.id, title=check.title, reason=reason, decide=decide))
+            case Unsure(reason=reason, decide=decide, partly=partly):
+                unknown.append(Unknown(id=check.id, title=check.title, reason=reason, decide=decide, partly=partly))
             case Clear(note=note):
                 passed.append(Passed(id=check.id, title=check.title, note=note))
             case Beside():

@@ -35,10 +35,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsure:
-    """The evidence does not decide: what it lacks or how far it goes, and what would decide it (a command or a measurement)."""
+    """The evidence does not decide: what it lacks or how far it goes, and what would decide it (a command or a measurement).
+
+    `partly`: it goes some of the way, with figures that a person should read.
+    """
 
     reason: str
     decide: str
+    partly: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,16 +119,23 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """A check that the evidence does not decide."""
+    """A check that the evidence does not decide; `partly`: the reason has figures that go some of the way."""
 
     id: str
     title: str
     reason: str
     decide: str
+    partly: bool = False
 
     def as_wire(self) -> Mapping[str, object]:
         """Return the JSON object (docs/json.md)."""
-        return {"id": self.id, "title": self.title, "reason": self.reason, "decide": self.decide}
+        return {
+            "id": self.id,
+            "title": self.title,
+            "reason": self.reason,
+            "decide": self.decide,
+            "partly": self.partly,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,212 @@
+"""Figures that must agree or must not be compared: two lines of one window, mixed batch sizes, rates of chain and tree, twins."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from specctl.algos.types import Shape
+from specctl.control.mode import Mode
+from specctl.doctor import basis
+from specctl.doctor.basis import ROUNDING
+from specctl.doctor.evidence import Evidence, Pair, Speed
+from specctl.doctor.types import Beside, Check, CheckSet, Clear, Hit, Unsure, Verdict
+from specctl.lint.types import Severity
+
+APART_RATIO = 0.15
+"""Accept lengths of two batch sizes that differ by more mask each other in one mean; no source, a choice."""
+LEAST_LINES = 5
+BENCH = "specctl bench --host H --concurrency 1,8"
+
+
+def _windows(evidence: Evidence) -> Sequence[Pair]:
+    return () if evidence.log is None else evidence.log.windows
+
+
+def _two_lines(evidence: Evidence) -> Verdict:
+    """Hold a tree line's drafts and bonus against the accept length of the decode line before it: one window, the same steps."""
+    judged = [(one, *_both(one)) for one in _windows(evidence) if None not in _both(one)]
+    if not judged:
+        is_tree = basis.shape_of(evidence.mode) in (None, Shape.TREE)
+        return (
+            Unsure(reason="no tree line follows a decode line", decide="a log of a tree (--log FILE)")
+            if is_tree
+            else Beside()
+        )
+    found = [
+        f"accept len {length:.2f}, and {drafts:.2f} accepted drafts with the bonus are {drafts + 1:.2f}"
+        for _, drafts, length in judged
+        if drafts is not None and length is not None and abs(drafts + 1 - length) > 2 * ROUNDING
+    ]
+    if 2 * len(found) < len(judged) or not found:
+        return Clear(note=f"{len(judged)} windows" if not found else f"{len(found)} of {len(judged)} windows differ")
+    return Hit(message=found[-1], evidence=(f"{len(found)} of {len(judged)} windows",))
+
+
+def _both(one: Pair) -> tuple[float | None, float | None]:
+    drafts = None if one.tree is None else one.tree.accepted_drafts
+    return drafts, None if one.decode is None else one.decode.accept_length
+
+
+def _mixed(evidence: Evidence) -> Verdict:
+    """Find figures of one algo at two concurrencies set beside each other; a log of mixed batches is worth a note."""
+    if basis.shape_of(evidence.mode) is Shape.NONE:
+        return Beside()
+    of_speeds = _mixed_speeds(evidence.speeds)
+    if of_speeds is not None:
+        return of_speeds
+    by_batch: dict[int, list[float]] = defaultdict(list)
+    for one in _windows(evidence):
+        if one.decode is not None and one.decode.running and one.decode.accept_length is not None:
+            by_batch[one.decode.running].append(one.decode.accept_length)
+    means = {batch: sum(found) / len(found) for batch, found in by_batch.items() if len(found) >= LEAST_LINES}
+    if not means:
+        return Unsure(
+            reason=f"fewer than {LEAST_LINES} decode lines with an accept length at any batch size", decide=BENCH
+        )
+    low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+    if means[high] <= means[low] * (1 + APART_RATIO):
+        return Clear(note=f"{len(means)} batch sizes")
+    # A server whose load changes is no fault of it: the note warns whoever would average.
+    apart = f"{means[low]:.2f} at batch {low}, {means[high]:.2f} at batch {high}"
+    return Clear(note=f"accept length is {apart}: one mean over both says neither")
+
+
+def _mixed_speeds(speeds: Sequence[Speed]) -> Hit | None:
+    """Return a hit for two figures of one algo at two concurrencies whose accept lengths are far apart."""
+    told = [one for one in speeds if one.accept_length is not None and one.concurrency is not None]
+    for one in told:
+        for other in told:
+            if one.mode.algo != other.mode.algo or basis.same_load(one, other):
+                continue
+            if (one.accept_length or 0) > (other.accept_length or 0) * (1 + APART_RATIO):
+                low, high = _figure(other), _figure(one)
+                return Hit(
+                    message=f"{one.mode.algo} accepts {high} and {low}: figures of two concurrencies are two figures",
+                    evidence=(high, low),
+                )
+    return None
+
+
+def _figure(speed: Speed) -> str:
+    return f"{speed.accept_length:.2f} at concurrency {speed.concurrency:g}"
+
+
+def _rates(evidence: Evidence) -> Verdict:
+    """Find accept rates of modes that verify different numbers of tokens beside each other."""
+    told = [one for one in evidence.speeds if one.accept_rate is not None]
+    shapes = {basis.shape_of(one.mode) for one in told}
+    if not {Shape.CHAIN, Shape.TREE} <= shapes:
+        return Clear(note=f"{len(told)} rates, no chain's beside a tree's") if told else Beside()
+    words = tuple(f"{one.mode}: rate {one.accept_rate:.2f} of {_drafted(one.mode)} drafts" for one in told)
+    return Hit(
+        message="a chain's accept rate is per draft and a tree's per node: the two are no comparison", evidence=words
+    )
+
+
+def _drafted(mode: Mode) -> str:
+    tokens = basis.checked(mode)
+    return "unknown" if tokens is None else str(tokens - 1)
+
+
+def _is_chain(mode: Mode) -> bool:
+    """Claim that a tree is one chain: one alternative a depth, and nodes for every depth."""
+    knobs = dict(mode.knobs)
+    budget, block = knobs.get("tree_budget"), knobs.get("block_size")
+    return knobs.get("topk_cap") == 1 and budget is not None and (block is None or budget >= block - 1)
+
+
+def _twins(evidence: Evidence) -> Verdict:
+    """Hold a tree of one chain against the chain itself: mask and inputs are the same, and so must the lengths be."""
+    trees = [one for one in evidence.speeds if basis.shape_of(one.mode) is Shape.TREE and _is_chain(one.mode)]
+    chains = [one for one in evidence.speeds if basis.shape_of(one.mode) is Shape.CHAIN]
+    pairs = [
+        (tree, chain)
+        for tree in trees
+        for chain in chains
+        if basis.same_load(tree, chain) and _same_drafts(tree, chain)
+    ]
+    if not pairs:
+        return Beside()
+    tree, chain = pairs[-1]
+    mine, theirs = _counted(tree), _counted(chain)
+    if mine is None or theirs is None:
+        return _by_throughput(tree, chain)
+    if abs(mine - theirs) <= 2 * basis.NOISE_RATIO * theirs:
+        return Clear(note=f"{mine:.2f} and {theirs:.2f} tokens a verify step")
+    return Hit(
+        message=f"a tree of one chain commits {mine:.2f} tokens a verify step and the chain {theirs:.2f}, on the same drafts",
+        evidence=(f"{tree.mode}", f"{chain.mode}"),
+    )
+
+
+def _same_drafts(tree: Speed, chain: Speed) -> bool:
+    mine, theirs = basis.max_drafts(tree.mode), basis.max_drafts(chain.mode)
+    return mine is not None and mine == theirs
+
+
+def _counted(speed: Speed) -> float | None:
+    if speed.steps_s is not None and speed.steps_s > 0:
+        return basis.per_request(speed) / speed.steps_s
+    return speed.tokens_per_step
+
+
+def _by_throughput(tree: Speed, chain: Speed) -> Verdict:
+    """Equal throughput of twins says that they commit the same, if their steps take the same time."""
+    apart = tree.tokens_s / chain.tokens_s - 1
+    words = f"{tree.tokens_s:.1f} and {chain.tokens_s:.1f} tok/s ({apart * 100:+.1f} %)"
+    if abs(apart) <= basis.SAME_RATIO:
+        return Clear(note=f"a tree of one chain and the chain are as fast: {words}")
+    return Unsure(
+        reason=f"a tree of one chain and the chain differ: {words}; whether in steps or in tokens a step is not known",
+        decide="count verify steps of both: specctl ab --host H --a dflash --b ddtree:topk_cap=1",
+        partly=True,
+    )
+
+
+CHECKS = CheckSet(
+    name="agreement",
+    title="What must agree, and what must not be compared",
+    checks=(
+        Check(
+            id="M020",
+            title="tree line and decode line of one window disagree",
+            meaning="Both lines are of the same steps: the accept length is the accepted drafts and one bonus token.",
+            looks_at="each tree line beside the decode line before it",
+            effect="none on tokens; one of the two figures is wrong",
+            remedy="See M021 for which of them requests agree with.",
+            severity=Severity.WARNING,
+            judge=_two_lines,
+        ),
+        Check(
+            id="M023",
+            title="one mean over mixed batch sizes",
+            meaning="Accept lengths of different batch sizes or concurrencies are of different requests: one mean hides both.",
+            looks_at="decode lines by batch size; figures by concurrency",
+            effect="none on tokens; comparisons made with the mean are wrong",
+            remedy="Compare at equal concurrency only (specctl bench, specctl ab).",
+            severity=Severity.NOTE,
+            judge=_mixed,
+        ),
+        Check(
+            id="M024",
+            title="accept rates of chain and tree compared",
+            meaning="A rate is per draft in a chain and per node in a tree, so it falls as the budget grows.",
+            looks_at="accept rates of figures by mode",
+            effect="none on tokens; the comparison is wrong",
+            remedy="Compare accept lengths, and tokens a second.",
+            severity=Severity.NOTE,
+            judge=_rates,
+        ),
+        Check(
+            id="M025",
+            title="a tree of one chain is not the chain",
+            meaning="With one alternative a depth the mask is causal and all inputs are the same: lengths must be equal.",
+            looks_at="counted tokens a step of a chain and of a tree with topk_cap 1 at one concurrency",
+            effect="tokens are lost with each step of the tree, or it drafts from other inputs",
+            remedy="Replay a verify trace of the tree (specctl doctor --trace FILE): mask, positions or the commit loop differ.",
+            severity=Severity.ERROR,
+            judge=_twins,
+        ),
+    ),
+)
