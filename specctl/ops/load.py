@@ -296,7 +296,19 @@ def expected_tokens(level: Level) -> int:
     """Return about how many tokens a level's run generates, warm-up and the ones in flight at its end included."""
     pace = level.pace
     if isinstance(pace, Closed):
-        # The first warm-up of a slot is half as long on the mean, and the slot that is ahead sends about one request more.
-        turns = level.rounds + max(0.0, level.warmup - 0.5) + (0.5 if pace.concurrency > 1 else 0.0)
-        return round(turns * pace.concurrency * level.tokens)
+        # The first warm-up of a slot is half as long on the mean.
+        return round((_turns(level) - (0.5 if level.warmup else 0.0)) * pace.concurrency * level.tokens)
     return sum(each.tokens for each in Requests(level, (Prompt(id="", kind="", text=""),)).arriving())
+
+
+def expected_requests(level: Level) -> int:
+    """Return about how many requests a level's run sends."""
+    pace = level.pace
+    if isinstance(pace, Closed):
+        return round(_turns(level) * pace.concurrency)
+    return sum(1 for _ in Requests(level, (Prompt(id="", kind="", text=""),)).arriving())
+
+
+def _turns(level: Level) -> float:
+    """Return about how many requests a slot of a closed loop sends: one that is ahead sends about half a request more."""
+    return level.rounds + level.warmup + (0.5 if (level.concurrency or 0) > 1 else 0.0)

@@ -1,0 +1,187 @@
+"""What `specctl bench` shows while it measures, and at its end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import typer
+
+from specctl.cli.inventory import PIPE_WIDTH
+from specctl.errors import EXIT_INTERRUPTED, EXIT_OK, RemoteCommandError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from specctl.measure.bench import Bench, Measured
+    from specctl.ops.bench import Show, Step, Tell
+    from specctl.ops.bench_reach import Ready
+    from specctl.ui.board import Board
+
+
+def refuse_plot(path: Path) -> None:
+    """Raise UsageError for a file that cannot be drawn, before anything is measured for it."""
+    from specctl.adapters import figures
+
+    figures.refuse_other(path)
+
+
+def show_plan(ready: Ready, *, dry_run: bool, as_json: bool) -> None:
+    """Say what will be sent and about how long it takes; on standard output where that is all."""
+    if as_json:
+        if dry_run:
+            typer.echo(json.dumps({"plan": plan_wire(ready)}, indent=2))
+        return
+    from specctl.ui import bench_plan
+    from specctl.ui.theme import console
+
+    wish = ready.wish
+    out = console(stderr=not dry_run)
+    for line in bench_plan.lines(
+        ready.subject,
+        wish.setting,
+        levels=[wish.name(number) for number in range(len(wish.paces))],
+        requests=ready.requests,
+        tokens=ready.tokens,
+        seconds=ready.seconds,
+        running=ready.running,
+        warnings=ready.warnings,
+    ):
+        out.print(line, soft_wrap=not out.is_terminal)
+
+
+def plan_wire(ready: Ready) -> dict[str, object]:
+    """Return what `--dry-run --json` prints (docs/json.md)."""
+    import dataclasses
+
+    wish = ready.wish
+    return {
+        "subject": dataclasses.asdict(ready.subject),
+        "setting": dataclasses.asdict(wish.setting),
+        "levels": [wish.name(number) for number in range(len(wish.paces))],
+        "requests": ready.requests,
+        "tokens": ready.tokens,
+        "running": ready.running,
+        "warnings": list(ready.warnings),
+    }
+
+
+def run(ready: Ready, *, as_json: bool) -> Bench:
+    """Measure under a live view; the first Ctrl-C ends the run under way and keeps whole levels, a second leaves at once."""
+    from specctl.ops import bench
+    from specctl.ui.board import Board, mode_for
+    from specctl.ui.theme import console
+
+    screen, host = console(stderr=True), ready.subject.host
+    with Board(screen, mode_for(screen, json_asked=as_json), hosts=(host,)) as board, _interruptible() as cancel:
+        return bench.measure(ready, show=_stepper(board, host), tell=_teller(board, host), cancel=cancel)
+
+
+def _stepper(board: Board, host: str) -> Show:
+    from specctl.ui import bench_plan
+
+    def show(step: Step) -> None:
+        now = step.progress
+        rest = f"{now.in_flight} in flight, {now.tokens:,} tokens"
+        rest += f", {now.failed} failed" if now.failed else ""
+        text = bench_plan.step(
+            level=step.level,
+            number=step.number,
+            levels=step.levels,
+            run=step.run,
+            runs=step.runs,
+            share=step.share,
+            rest=rest,
+            elapsed_s=now.elapsed_s,
+        )
+        board.step(host, "bench", text)
+
+    return show
+
+
+def _teller(board: Board, host: str) -> Tell:
+    from specctl.measure.bench import summary
+    from specctl.ui import bench as views
+
+    def tell(_bench: Bench, level: Measured) -> None:
+        speed, length = summary(level, "tokens_s"), summary(level, "accept_length")
+        said = f"{level.name}: {views.rate(None if speed is None else speed.centre)} tok/s"
+        said += "" if length is None else f", accept {length.centre:.2f}"
+        board.final(host, "measured", said + (f"; {len(level.notes)} doubts" if level.notes else ""))
+
+    return tell
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    cancel = threading.Event()
+
+    def on_interrupt(_number: int, _frame: FrameType | None) -> None:
+        if cancel.is_set():
+            raise KeyboardInterrupt
+        cancel.set()
+        sys.stderr.write("\ninterrupted: levels that are whole are kept (Ctrl-C again leaves at once)\n")
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield cancel
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def finish(found: Bench, *, plot: Path | None, as_json: bool) -> int:
+    """Show what was measured and return the exit code; a bench that is not whole says so in it."""
+    from specctl.ops.bench import INTERRUPTED
+
+    if found.levels:
+        show(found, as_json=as_json)
+        if plot is not None:
+            draw(found, plot)
+        if not as_json:
+            typer.echo(f"kept as {found.id}      next: specctl bench compare last-1 last", err=True)
+    if found.stopped is None:
+        return EXIT_OK
+    if found.stopped == INTERRUPTED:
+        return EXIT_INTERRUPTED
+    raise RemoteCommandError(
+        f"the bench is not whole: {found.stopped}",
+        hint=f"specctl health --host {found.subject.host}",
+        host=found.subject.host,
+    )
+
+
+def show(found: Bench, *, as_json: bool) -> None:
+    """Print a bench as a table, or as JSON."""
+    if as_json:
+        from specctl.measure.bench_wire import as_wire
+
+        typer.echo(json.dumps({"bench": as_wire(found)}, indent=2))
+        return
+    from specctl.ui import bench as views
+
+    out = screen()
+    out.print(views.view(found, width=out.width))
+
+
+def screen() -> Console:
+    """Return the console of standard output, wide where nobody's terminal limits it."""
+    from specctl.ui.theme import console
+
+    folded = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return console(width=None if folded else PIPE_WIDTH)
+
+
+def draw(found: Bench, path: Path) -> None:
+    """Draw a bench into a file; raises UsageError where it cannot be written."""
+    from specctl.adapters import figures
+    from specctl.measure.bench_figure import figure
+
+    figures.draw(figure(found), path)

@@ -1,0 +1,169 @@
+"""Benches in words and tables: what one will send, what one found, a list of them; narrow terminals lose columns, never levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from specctl.measure.bench import Bench, Measured, Setting, Subject, summary
+from specctl.ui.text import UNKNOWN, plain
+
+GIGA = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column: its heading, what it shows of a level, and from which width of the terminal on it is there."""
+
+    head: str
+    cell: Callable[[Measured], str]
+    width: int = 0
+
+
+def seconds(value: float | None) -> str:
+    """Return seconds as milliseconds, with three figures or so."""
+    if value is None:
+        return UNKNOWN
+    shown = value * 1000
+    return f"{shown:.2f}" if shown < 10 else f"{shown:.1f}" if shown < 100 else f"{shown:.0f}"
+
+
+def rate(value: float | None) -> str:
+    """Return something a second with a place after the point."""
+    return UNKNOWN if value is None else f"{value:,.1f}"
+
+
+def _middle(name: str, show: Callable[[float | None], str]) -> Callable[[Measured], str]:
+    def cell(level: Measured) -> str:
+        found = summary(level, name)
+        return show(None if found is None else found.centre)
+
+    return cell
+
+
+def _range(name: str) -> Callable[[Measured], str]:
+    def cell(level: Measured) -> str:
+        found = summary(level, name)
+        if found is None or found.low is None or found.high is None:
+            return UNKNOWN
+        return f"{found.low:,.1f}…{found.high:,.1f}"
+
+    return cell
+
+
+def _plain(digits: int) -> Callable[[float | None], str]:
+    return lambda value: UNKNOWN if value is None else f"{value:,.{digits}f}"
+
+
+def _clock(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value / GIGA:.2f}"
+
+
+COLUMNS = (
+    Column(head="LOAD", cell=lambda level: level.name),
+    Column(head="TOK/S", cell=_middle("tokens_s", rate)),
+    Column(head="RANGE", cell=_range("tokens_s")),
+    Column(head="EACH", cell=_middle("request_tokens_s", rate)),
+    Column(head="TTFT", cell=_middle("ttft_p50_s", seconds)),
+    Column(head="ITL", cell=_middle("itl_p50_s", seconds)),
+    Column(head="P95", cell=_middle("itl_p95_s", seconds)),
+    Column(head="P99", cell=_middle("itl_p99_s", seconds)),
+    Column(head="ACCEPT", cell=_middle("accept_length", _plain(2))),
+    Column(head="STEPS/S", cell=_middle("verify_steps_s", _plain(1))),
+    Column(head="TTFT P99", cell=_middle("ttft_p99_s", seconds), width=92),
+    Column(head="GAP P99", cell=_middle("gap_p99_s", seconds), width=102),
+    Column(head="GPU W", cell=_middle("power_w", _plain(0)), width=110),
+    Column(head="GHZ", cell=_middle("sm_clock_hz", _clock), width=116),
+)
+
+
+def title(subject: Subject) -> Text:
+    """Say what was measured, in a line."""
+    mode = f"{subject.mode}, claimed" if subject.mode else f"mode {UNKNOWN}"
+    release = f"release {subject.release}" if subject.release else "not deployed by specctl"
+    parts = [subject.server, subject.profile, mode, *([subject.gpus] if subject.gpus else []), release]
+    return Text.assemble((plain(subject.host), "host"), plain(" · " + " · ".join(parts)))
+
+
+def setting(found: Setting) -> str:
+    """Say how it was measured, in a line."""
+    kind = {"closed": "closed loop", "open": "open loop", "trace": f"trace {found.trace}"}[found.pace]
+    length = f"{found.tokens} tokens an answer" if found.tokens is not None else "lengths of the trace"
+    runs = "1 run" if found.runs == 1 else f"{found.runs} runs"
+    return plain(
+        f"{kind}, {runs} a level, {length}, prompts {found.prompts} ({found.prompts_digest}), seed {found.seed}"
+    )
+
+
+def table(levels: Sequence[Measured], *, width: int) -> Table:
+    """Return a row a level: medians over its runs."""
+    found = Table(box=None, pad_edge=False, header_style="column", show_edge=False, padding=(0, 1, 0, 0))
+    columns = [column for column in COLUMNS if width >= column.width]
+    for number, column in enumerate(columns):
+        found.add_column(column.head, justify="left" if number == 0 else "right", no_wrap=True)
+    for level in levels:
+        found.add_row(*(Text(plain(column.cell(level)), style="number") for column in columns))
+    return found
+
+
+def legend(bench: Bench) -> str:
+    """Say what the columns mean, and how far their range can be trusted."""
+    runs = bench.setting.runs
+    trust = {
+        1: "one run has no range",
+        2: "the range of two runs holds the true median in 1 of 2 cases",
+        3: "the range of three runs holds the true median in 3 of 4 cases; --runs 6 in 97 of 100",
+    }.get(runs, "RANGE: bootstrap interval of the median")
+    return (
+        f"medians of {'1 run' if runs == 1 else f'{runs} runs'}; times in milliseconds; EACH: tokens a second of one request; "
+        f"ITL: a token; ACCEPT: tokens a verify step, bonus included; {trust}"
+    )
+
+
+def notes(bench: Bench) -> tuple[str, ...]:
+    """Return what makes figures doubtful, level by level."""
+    found = [f"{level.name}: {note}" for level in bench.levels for note in level.notes]
+    if bench.stopped is not None:
+        found.append(f"not whole: {bench.stopped}")
+    return tuple(plain(each) for each in found)
+
+
+def view(bench: Bench, *, width: int) -> Group:
+    """Return a whole bench: what, how, the table, the doubts."""
+    lines: list[Text | Table] = [title(bench.subject), Text(f"  {setting(bench.setting)}", style="quiet")]
+    if bench.note:
+        lines.append(Text(f"  {plain(bench.note)}"))
+    lines += [Text(), table(bench.levels, width=width), Text(), Text(legend(bench), style="quiet")]
+    lines += [Text.assemble(("doubt  ", "warn"), note) for note in notes(bench)]
+    return Group(*lines)
+
+
+def listed(benches: Sequence[Bench], *, width: int) -> Table:
+    """Return a row a bench, oldest first."""
+    found = Table(box=None, pad_edge=False, header_style="column", show_edge=False, padding=(0, 2, 0, 0))
+    heads = ("ID", "HOST", "SERVER", "MODE", "LOAD", "BEST TOK/S", "NOTE")
+    shown = [head for head in heads if width >= 100 or head not in ("SERVER", "NOTE")]
+    for head in shown:
+        found.add_column(head, justify="right" if head == "BEST TOK/S" else "left", overflow="ellipsis", no_wrap=True)
+    for bench in benches:
+        cells = dict(zip(heads, _cells(bench), strict=True))
+        found.add_row(*(Text(plain(cells[head]), style="id" if head == "ID" else "default") for head in shown))
+    return found
+
+
+def _cells(bench: Bench) -> tuple[str, ...]:
+    best = [found.centre for level in bench.levels if (found := summary(level, "tokens_s")) is not None]
+    levels = ",".join(level.name for level in bench.levels) + (" (not whole)" if bench.stopped else "")
+    return (
+        bench.id,
+        bench.subject.host,
+        bench.subject.server,
+        bench.subject.mode or UNKNOWN,
+        levels,
+        rate(max(best)) if best else UNKNOWN,
+        bench.note or "",
+    )

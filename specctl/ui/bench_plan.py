@@ -1,0 +1,73 @@
+"""What a bench will send and about how long it takes, in words, before it is sent; and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from specctl.measure.bench import Setting, Subject
+from specctl.rollout.story import clock
+from specctl.ui import bench
+from specctl.ui.text import UNKNOWN, plain
+
+BAR = 16
+
+
+def lines(
+    subject: Subject,
+    setting: Setting,
+    *,
+    levels: Sequence[str],
+    requests: int,
+    tokens: int,
+    seconds: tuple[float, float] | None,
+    running: int | None,
+    warnings: Sequence[str],
+) -> tuple[Text, ...]:
+    """Return the plan, a line a matter."""
+    found = [
+        bench.title(subject),
+        _line("sends", f"{bench.setting(setting)}"),
+        _line("levels", " ".join(levels)),
+        _line("in all", f"about {requests:,} requests and {tokens:,} tokens; {duration(seconds)}"),
+        _line("running", _running(running), style="warn" if running else "default"),
+    ]
+    found += [_line("warning", warning, style="warn") for warning in warnings]
+    return tuple(found)
+
+
+def _line(word: str, text: str, style: str = "default") -> Text:
+    return Text.assemble("  ", (word.ljust(9), "quiet"), (plain(text), style))
+
+
+def _running(count: int | None) -> str:
+    if count is None:
+        return f"{UNKNOWN} (the engine does not say what is running)"
+    if count == 0:
+        return "nothing else"
+    one = count == 1
+    return (
+        f"{count} other request{' is' if one else 's are'} there now: they slow the figures, and the bench slows them"
+    )
+
+
+def duration(seconds: tuple[float, float] | None) -> str:
+    """Return how long it takes, in minutes; by how throughput grows with concurrency, which is not known before."""
+    if seconds is None:
+        return "how long it takes shows after a first request"
+    least, most = (max(1.0, each) for each in seconds)
+    if most < 90:
+        return f"about {least:.0f} to {most:.0f} s"
+    return f"about {least / 60:.1f} to {most / 60:.1f} min"
+
+
+def step(
+    *, level: str, number: int, levels: int, run: int, runs: int, share: float, rest: str, elapsed_s: float
+) -> str:
+    """Say how far a bench is, in one line that fits behind a host's name on 80 columns."""
+    done = min(BAR, int(share * BAR + 0.5))
+    bar = "█" * done + "░" * (BAR - done)
+    return (
+        f"{bar} {share * 100:3.0f} %  {level} ({number} of {levels}), run {run} of {runs}, {clock(elapsed_s)}  {rest}"
+    )
