@@ -54,7 +54,7 @@ LIMIT = Annotated[
     typer.Option("--limit", min=1.0, max=86_400.0, metavar="SECONDS", help="No request is sent after it, in any run."),
 ]
 SEED = Annotated[
-    int | None, typer.Option("--seed", min=0, max=2**31, help="Of the order and the salt of prompts [by chance].")
+    int | None, typer.Option("--seed", min=0, max=2**31, help="Of salts before prompts and of arrivals [by chance].")
 ]
 TEMPERATURE = Annotated[float, typer.Option("--temperature", min=0.0, max=10.0, help="0 is greedy.")]
 NOTE = Annotated[str | None, typer.Option("--note", help="A remark that is kept with it.")]

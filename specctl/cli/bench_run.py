@@ -90,7 +90,7 @@ def _stepper(board: Board, host: str) -> Show:
 
     def show(step: Step) -> None:
         now = step.progress
-        rest = f"{now.in_flight} in flight, {now.tokens:,} tokens"
+        rest = f"{now.in_flight} in flight  {now.tokens:,} tokens"
         rest += f", {now.failed} failed" if now.failed else ""
         text = bench_plan.step(
             level=step.level,
@@ -100,7 +100,6 @@ def _stepper(board: Board, host: str) -> Show:
             runs=step.runs,
             share=step.share,
             rest=rest,
-            elapsed_s=now.elapsed_s,
         )
         board.step(host, "bench", text)
 

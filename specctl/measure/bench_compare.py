@@ -30,7 +30,7 @@ class Row:
         if found is None or found.low is None or found.high is None:
             return "unknown"
         if found.low <= 0 <= found.high:
-            return "no difference shown"
+            return "none shown"
         if self.metric.better == 0:
             return "differs"
         return "better" if (found.centre > 0) == (self.metric.better > 0) else "worse"

@@ -1,7 +1,8 @@
-"""Which requests a run sends: prompts in an order of the level's seed, with a salt of their own, and the moments of an open loop.
+"""Which requests a run sends: the prompts in their order, each with a salt of its own, and the moments of an open loop.
 
 The salt stands before a prompt so that no two requests of a bench begin alike: an engine with a prefix cache would serve the
-second one without reading it. The same seed gives the same requests, so that two arms of an experiment are asked the same.
+second one without reading it. Every run begins with the same prompt, so that runs differ by their salts and not by what they ask;
+the same seed gives the same requests, so that two arms of an experiment are asked the same.
 """
 
 from __future__ import annotations
@@ -42,21 +43,19 @@ class Send:
 
 
 class Requests:
-    """Deals out the requests of a run, in one order for one seed, whoever asks for the next."""
+    """Deals out the requests of a run; which one comes does not depend on who asks first."""
 
     def __init__(self, level: Level, prompts: Sequence[Prompt]) -> None:
         if not prompts:
             raise ValueError("there is no prompt")
         self._level = level
-        self._chance = seeded(level.seed)
-        self._order = list(prompts)
-        self._chance.shuffle(self._order)
+        self._prompts = tuple(prompts)
 
     def send(
         self, number: int, tokens: int, *, warmup: bool, due_s: float | None = None, text: str | None = None
     ) -> Send:
         """Return the request of a number."""
-        prompt = self._order[number % len(self._order)]
+        prompt = self._prompts[number % len(self._prompts)]
         salted = f"{salt(self._level.seed, number)}\n{prompt.text if text is None else text}"
         return Send(number=number, prompt=prompt, text=salted, tokens=tokens, warmup=warmup, due_s=due_s)
 
@@ -93,7 +92,7 @@ class Requests:
         texts: list[str] = []
         size, place = 0, number
         while size < wanted:
-            texts.append(self._order[place % len(self._order)].text)
+            texts.append(self._prompts[place % len(self._prompts)].text)
             size += len(texts[-1]) + 1
             place += 1
         text = "\n".join(texts)[:wanted]

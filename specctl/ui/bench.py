@@ -89,14 +89,18 @@ def title(subject: Subject) -> Text:
     return Text.assemble((plain(subject.host), "host"), plain(" · " + " · ".join(parts)))
 
 
-def setting(found: Setting) -> str:
-    """Say how it was measured, in a line."""
+def load(found: Setting) -> str:
+    """Say which load it was, in a line."""
     kind = {"closed": "closed loop", "open": "open loop", "trace": f"trace {found.trace}"}[found.pace]
     length = f"{found.tokens} tokens an answer" if found.tokens is not None else "lengths of the trace"
     runs = "1 run" if found.runs == 1 else f"{found.runs} runs"
-    return plain(
-        f"{kind}, {runs} a level, {length}, prompts {found.prompts} ({found.prompts_digest}), seed {found.seed}"
-    )
+    heat = f", temperature {found.temperature:g}" if found.temperature else ""
+    return plain(f"{kind}, {runs} a level, {length}{heat}")
+
+
+def asked(found: Setting) -> str:
+    """Say what it asked, in a line."""
+    return plain(f"{found.prompts} ({found.prompts_digest}), seed {found.seed}")
 
 
 def table(levels: Sequence[Measured], *, width: int) -> Table:
@@ -115,13 +119,10 @@ def legend(bench: Bench) -> str:
     runs = bench.setting.runs
     trust = {
         1: "one run has no range",
-        2: "the range of two runs holds the true median in 1 of 2 cases",
-        3: "the range of three runs holds the true median in 3 of 4 cases; --runs 6 in 97 of 100",
-    }.get(runs, "RANGE: bootstrap interval of the median")
-    return (
-        f"medians of {'1 run' if runs == 1 else f'{runs} runs'}; times in milliseconds; EACH: tokens a second of one request; "
-        f"ITL: a token; ACCEPT: tokens a verify step, bonus included; {trust}"
-    )
+        2: "a range of two runs holds the true median in 1 of 2 cases",
+        3: "a range of three runs holds the true median in 3 of 4 cases",
+    }.get(runs, "RANGE is the median's bootstrap interval")
+    return f"medians of {'1 run' if runs == 1 else f'{runs} runs'}, times in ms; {trust} (docs/bench.md)"
 
 
 def notes(bench: Bench) -> tuple[str, ...]:
@@ -134,7 +135,8 @@ def notes(bench: Bench) -> tuple[str, ...]:
 
 def view(bench: Bench, *, width: int) -> Group:
     """Return a whole bench: what, how, the table, the doubts."""
-    lines: list[Text | Table] = [title(bench.subject), Text(f"  {setting(bench.setting)}", style="quiet")]
+    how = (f"  {load(bench.setting)}", f"  prompts {asked(bench.setting)}")
+    lines: list[Text | Table] = [title(bench.subject), *(Text(line, style="quiet") for line in how)]
     if bench.note:
         lines.append(Text(f"  {plain(bench.note)}"))
     lines += [Text(), table(bench.levels, width=width), Text(), Text(legend(bench), style="quiet")]

@@ -18,28 +18,29 @@ from specctl.ui.text import UNKNOWN, plain
 # What most people ask first; the others are in --json and with --all.
 SHOWN = ("tokens_s", "request_tokens_s", "ttft_p50_s", "itl_p50_s", "itl_p99_s", "accept_length", "verify_steps_s")
 WORDS: Mapping[str, str] = {
-    "tokens_s": "tokens a second",
-    "request_tokens_s": "… of one request",
-    "requests_s": "requests a second",
-    "ttft_p50_s": "first token, ms",
-    "ttft_p95_s": "first token p95, ms",
-    "ttft_p99_s": "first token p99, ms",
-    "itl_p50_s": "a token, ms",
-    "itl_p95_s": "a token p95, ms",
-    "itl_p99_s": "a token p99, ms",
-    "gap_p50_s": "chunk gap, ms",
-    "gap_p95_s": "chunk gap p95, ms",
-    "gap_p99_s": "chunk gap p99, ms",
-    "tpot_s": "time per token, ms",
-    "latency_p50_s": "whole answer, ms",
-    "latency_p95_s": "whole answer p95, ms",
-    "latency_p99_s": "whole answer p99, ms",
+    "tokens_s": "tokens/s",
+    "request_tokens_s": "tokens/s, each",
+    "requests_s": "requests/s",
+    "ttft_p50_s": "first token ms",
+    "ttft_p95_s": "first token p95",
+    "ttft_p99_s": "first token p99",
+    "itl_p50_s": "token ms",
+    "itl_p95_s": "token p95 ms",
+    "itl_p99_s": "token p99 ms",
+    "gap_p50_s": "chunk gap ms",
+    "gap_p95_s": "chunk gap p95",
+    "gap_p99_s": "chunk gap p99",
+    "tpot_s": "TPOT ms",
+    "latency_p50_s": "answer ms",
+    "latency_p95_s": "answer p95 ms",
+    "latency_p99_s": "answer p99 ms",
     "accept_length": "accept length",
-    "verify_steps_s": "verify steps a second",
-    "power_w": "GPU power, W",
-    "sm_clock_hz": "GPU clock, GHz",
+    "verify_steps_s": "verify steps/s",
+    "power_w": "GPU power W",
+    "sm_clock_hz": "GPU clock GHz",
 }
 STYLES = {"better": "good", "worse": "bad"}
+MOST = 9.0
 
 
 def view(found: Comparison, *, every: bool) -> Group:
@@ -47,7 +48,7 @@ def view(found: Comparison, *, every: bool) -> Group:
     lines: list[Text | Table] = [
         Text.assemble("A  ", (plain(found.a.id), "id"), "  ", bench.title(found.a.subject)),
         Text.assemble("B  ", (plain(found.b.id), "id"), "  ", bench.title(found.b.subject)),
-        Text(f"   {bench.setting(found.a.setting)}", style="quiet"),
+        Text(f"   {bench.load(found.a.setting)}, prompts {bench.asked(found.a.setting)}", style="quiet"),
     ]
     lines += [
         Text.assemble("differs  ", plain(f"{name}: {one} in A, {other} in B")) for name, one, other in found.differences
@@ -60,7 +61,7 @@ def view(found: Comparison, *, every: bool) -> Group:
 
 
 def _table(rows: Sequence[Row], *, every: bool) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="column", show_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="column", show_edge=False, padding=(0, 1, 0, 0))
     for head in ("LOAD", "FIGURE", "A", "B", "B TO A", "INTERVAL", ""):
         table.add_column(head, justify="left" if head in ("LOAD", "FIGURE", "") else "right", no_wrap=True)
     before = None
@@ -91,16 +92,17 @@ def amount(metric: Metric, value: float) -> str:
 
 
 def percent(found: Interval | None, part: str) -> str:
-    """Return a part of a difference in percent, with its sign."""
+    """Return a part of a difference in percent, with its sign; more than ten times is no figure any more."""
     value = None if found is None else getattr(found, part)
-    return UNKNOWN if value is None else f"{value * 100:+.1f} %"
+    if value is None:
+        return UNKNOWN
+    return f"{value * 100:+.1f} %" if value < MOST else "> 10×"
 
 
 def interval(found: Interval | None) -> str:
     """Return a difference's bounds in percent."""
-    if found is None or found.low is None or found.high is None:
-        return UNKNOWN
-    return f"{found.low * 100:+.1f} … {found.high * 100:+.1f}"
+    low, high = percent(found, "low"), percent(found, "high")
+    return UNKNOWN if UNKNOWN in (low, high) else f"{low.removesuffix(' %')} … {high.removesuffix(' %')}"
 
 
 def as_wire(found: Comparison) -> Mapping[str, object]:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from specctl.measure.bench import Setting, Subject
-from specctl.rollout.story import clock
 from specctl.ui import bench
 from specctl.ui.text import UNKNOWN, plain
 
-BAR = 16
+BAR = 10
 
 
 def lines(
@@ -28,7 +27,8 @@ def lines(
     """Return the plan, a line a matter."""
     found = [
         bench.title(subject),
-        _line("sends", f"{bench.setting(setting)}"),
+        _line("sends", bench.load(setting)),
+        _line("prompts", bench.asked(setting)),
         _line("levels", " ".join(levels)),
         _line("in all", f"about {requests:,} requests and {tokens:,} tokens; {duration(seconds)}"),
         _line("running", _running(running), style="warn" if running else "default"),
@@ -58,16 +58,16 @@ def duration(seconds: tuple[float, float] | None) -> str:
         return "how long it takes shows after a first request"
     least, most = (max(1.0, each) for each in seconds)
     if most < 90:
-        return f"about {least:.0f} to {most:.0f} s"
-    return f"about {least / 60:.1f} to {most / 60:.1f} min"
+        return _from_to(f"{least:.0f}", f"{most:.0f}", "s")
+    return _from_to(f"{least / 60:.1f}", f"{most / 60:.1f}", "min")
 
 
-def step(
-    *, level: str, number: int, levels: int, run: int, runs: int, share: float, rest: str, elapsed_s: float
-) -> str:
+def _from_to(least: str, most: str, unit: str) -> str:
+    return f"about {most} {unit}" if least == most else f"about {least} to {most} {unit}"
+
+
+def step(*, level: str, number: int, levels: int, run: int, runs: int, share: float, rest: str) -> str:
     """Say how far a bench is, in one line that fits behind a host's name on 80 columns."""
     done = min(BAR, int(share * BAR + 0.5))
     bar = "█" * done + "░" * (BAR - done)
-    return (
-        f"{bar} {share * 100:3.0f} %  {level} ({number} of {levels}), run {run} of {runs}, {clock(elapsed_s)}  {rest}"
-    )
+    return f"{bar} {share * 100:3.0f} %  {level} ({number}/{levels}) run {run}/{runs}  {rest}"
