@@ -15,20 +15,21 @@ from textual.filter import LineFilter
 from specctl.tui import words
 from specctl.tui.columns import Row
 from specctl.tui.detail import Story
-from specctl.tui.dialogs import DeedMenu, ErrandView, WishForm, fields_of
+from specctl.tui.dialogs import ErrandView, Menu, WishForm, fields_of
 from specctl.tui.events_view import EventsView
 from specctl.tui.fleet_view import FleetView
 from specctl.tui.glyphs import AsciiOnly
 from specctl.tui.help_view import HelpView
 from specctl.tui.layout import text
 from specctl.tui.model import Feed, Key, Model
-from specctl.tui.palette import DARK, LIGHT, PALETTES, PLAIN, THEMES, Palette
+from specctl.tui.palette import DARK, LIGHT, PALETTES, PLAIN, SIXTEEN, THEMES, Palette
 from specctl.tui.server_view import ServerView
 from specctl.tui.view import View
 from specctl.tui.wishes import Deed, Errand, Performer, Phase, Wish
 
 PERIOD_S = 1.0
 PEEP_S = 0.1
+OWN_COLOURS = (PLAIN, SIXTEEN)
 READ_ONLY = "read-only: start with --allow-acts to switch, pin, hold or roll back"
 
 
@@ -45,7 +46,7 @@ class Top(App[None]):
         Binding("r", "refresh_now", "refresh", show=False),
     ]
     CSS = """
-    Screen { background: $background; color: $foreground; }
+    View { background: $background; color: $foreground; }
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Top(App[None]):
         period_s: float = PERIOD_S,
         open_at: str | None = None,
     ) -> None:
-        super().__init__(ansi_color=True if palette is PLAIN else None)
+        super().__init__(ansi_color=True if palette in OWN_COLOURS else None)
         for theme in THEMES.values():
             self.register_theme(theme)
         self.model = Model(feed)
@@ -85,11 +86,16 @@ class Top(App[None]):
         """Begin with the fleet, or with the server that was named."""
         self.model.look()
         self.push_screen(self.fleet)
-        row = self.model.of_host(self._open_at) if self._open_at else None
-        if row is not None:
-            self.open_server(row.key)
+        self.begin()
         self.set_interval(self._period_s, self.tick)
         self.set_interval(PEEP_S, self._peep)
+
+    def begin(self) -> None:
+        """Open the server that was named, once it is known."""
+        row = self.model.of_host(self._open_at) if self._open_at else None
+        if row is not None and self.screen is self.fleet:
+            self._open_at = None
+            self.open_server(row.key)
 
     def tick(self) -> None:
         """Look at the feed, and have what is shown drawn anew unless it is paused."""
@@ -174,8 +180,8 @@ class Top(App[None]):
 
     def action_light_or_dark(self) -> None:
         """Go from dark to light and back; without colour there is neither."""
-        if self.palette is PLAIN:
-            self.say("no colour here: NO_COLOR is set, or the terminal has none")
+        if self.palette in OWN_COLOURS:
+            self.say("the terminal's own colours are in use: NO_COLOR is set, or it has sixteen")
             return
         self.palette = PALETTES[LIGHT.theme if self.palette is DARK else DARK.theme]
         self.theme = self.palette.theme
@@ -208,13 +214,20 @@ class Top(App[None]):
             self.push_screen(ErrandView(self.errand))
         elif row is not None:
             host, server = row.key
-            self.push_screen(DeedMenu(words.one_line(f"{server} on {host}")), lambda deed: self._chosen(row, deed))
+            title = words.one_line(f"act on {server} on {host}")
+            choices = {deed.value: deed.means for deed in Deed}
+            self.push_screen(Menu(title, choices), lambda name: self._chosen(row, Deed(name) if name else None))
 
     def _chosen(self, row: Row, deed: Deed | None) -> None:
         if deed is None or self._performer is None:
             return
         host, server = row.key
-        if fields_of(deed):
+        if deed is Deed.SWITCH:
+            now = row.sight.mode.algo if row.sight.mode else None
+            algos = {algo: "what it runs now" if algo == now else "" for algo in self._performer.algos(host, server)}
+            title = words.one_line(f"switch {server} on {host} to")
+            self.push_screen(Menu(title, algos), lambda algo: self._wished(_switch(row, algo)))
+        elif fields_of(deed):
             form = WishForm(deed, host, server, self._performer.algos(host, server))
             self.push_screen(form, self._wished)
         else:
@@ -227,3 +240,8 @@ class Top(App[None]):
         self._peeped = (self.model.asked.revision, -1)
         self.errand.start()
         self.push_screen(ErrandView(self.errand))
+
+
+def _switch(row: Row, algo: str | None) -> Wish | None:
+    host, server = row.key
+    return None if algo is None else Wish(deed=Deed.SWITCH, host=host, server=server, algo=algo)

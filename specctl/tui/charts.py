@@ -20,7 +20,7 @@ WHOLE = len(LEVELS)
 ROOMY = 96
 GAP = 2
 # Cells of a GPU's line beside its three bars and what is told after them.
-FIGURES_WIDTH = 54
+FIGURES_WIDTH = 48
 
 
 def span_text(past: Past) -> str:
@@ -102,7 +102,7 @@ def _gpu(gpu: GpuSight, past: Past, told: Sequence[tuple[str, str]], bars: int) 
     line = text(f" {gpu.index:>2} ", "quiet").append(fitted(words.percent(words.known(gpu.busy_ratio)), 6, right=True))
     line.stylize(figures_style or "id", 4)
     _bar(line, spark.line(past.gpu_busy_ratio.get(gpu.index, ()), bars, 1.0), "line.gpu")
-    line.append(f"  {fitted(_memory(gpu), 13, right=True)}", style=figures_style)
+    line.append(f"  {fitted(_memory(gpu), 11, right=True)}", style=figures_style)
     _bar(line, spark.bar(words.memory_ratio(gpu), bars), "line.gpu")
     line.append(f"  {fitted(_power(gpu), 11, right=True)}", style=figures_style)
     _bar(line, spark.line(past.gpu_power_w.get(gpu.index, ()), bars, words.known(gpu.power_limit_w)), "line.gpu")

@@ -16,6 +16,7 @@ from specctl.rollout.story import clock
 from specctl.tui import charts, spark, words
 from specctl.tui.columns import Row
 from specctl.tui.layout import Part, beside, labelled, packed, rule, text
+from specctl.tui.rowtext import fitted
 from specctl.ui.text import UNKNOWN, age, plain
 
 WIDE = 110
@@ -223,16 +224,16 @@ def happened(events: Sequence[Event], width: int, most: int) -> list[Text]:
     lines = [rule("events", width, "e shows all")]
     if not events:
         return [*lines, text(" nothing since this watch began", "quiet")]
-    return [*lines, *(event_line(event, width, named=False) for event in reversed(events[-most:]))]
+    return [*lines, *(event_line(event, width) for event in reversed(events[-most:]))]
 
 
-def event_line(event: Event, width: int, *, named: bool) -> Text:
-    """Return one event; `named`: with its host."""
+def event_line(event: Event, width: int, host_width: int | None = None) -> Text:
+    """Return one event; `host_width`: with its host, in so many cells."""
     line = text(f" {day_and_time(event.at)}  ", "quiet").append(
         f"{event.kind.value:<9}", style=EVENT_STYLES.get(event.kind, "")
     )
-    if named:
-        line.append(f"{words.one_line(event.host)}  ", style="host")
+    if host_width is not None:
+        line.append(f"{fitted(words.one_line(event.host), host_width)}  ", style="host")
     line.append(words.one_line(event.text))
     line.truncate(width, overflow="ellipsis")
     return line

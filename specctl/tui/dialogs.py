@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -27,41 +27,49 @@ BOX = """
                         background: $panel; padding: 0 1; }}
     {name} Page {{ height: auto; max-height: 24; background: $panel; }}
     {name} KeyBar {{ dock: none; background: $panel; }}
-    {name} Input {{ border: none; height: 1; padding: 0; background: $surface; }}
-    {name} OptionList {{ border: none; background: $panel; height: auto; max-height: 16; padding: 0; }}
+    {name} Input, {name} Input:focus {{ border: none; height: 1; padding: 0 1; background: $surface; }}
+    {name} OptionList, {name} OptionList:focus {{ border: none; background: $panel; height: auto; max-height: 16;
+                        padding: 0; }}
     {name} Label {{ width: 100%; }}
 """
 
 
-class DeedMenu(ModalScreen[Deed | None]):
-    """Asks which act is wanted."""
+class Menu(ModalScreen[str | None]):
+    """Asks for one of several things."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,h,left", "nothing", "nothing", show=False),
-        Binding("j", "move('down')", show=False),
-        Binding("k", "move('up')", show=False),
+        Binding("j", "move(1)", "down", show=False),
+        Binding("k", "move(-1)", "up", show=False),
     ]
-    DEFAULT_CSS = BOX.format(name="DeedMenu")
+    DEFAULT_CSS = BOX.format(name="Menu")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, title: str, choices: Mapping[str, str]) -> None:
         super().__init__()
-        self._of = name
+        self._title = title
+        self._choices = dict(choices)
 
     def compose(self) -> ComposeResult:
         """Lay the choices out."""
+        widest = max(map(len, self._choices), default=0)
         with Vertical() as box:
-            box.border_title = Text(f"act on {self._of}").markup
+            box.border_title = Text(self._title).markup
             box.border_subtitle = "Enter chooses, Esc leaves; nothing is done yet"
-            yield OptionList(*(Option(Text(f"{deed.value:<9} {deed.means}"), id=deed.value) for deed in Deed))
+            yield OptionList(
+                *(Option(Text(f" {name:<{widest}}  {means}"), id=name) for name, means in self._choices.items())
+            )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Take the choice."""
-        self.dismiss(Deed(event.option.id))
+        self.dismiss(event.option.id)
 
-    def action_move(self, way: str) -> None:
+    def action_move(self, by: int) -> None:
         """Move as j and k do."""
         choices = self.query_one(OptionList)
-        choices.action_cursor_down() if way == "down" else choices.action_cursor_up()
+        if by > 0:
+            choices.action_cursor_down()
+        else:
+            choices.action_cursor_up()
 
     def action_nothing(self) -> None:
         """Leave."""
@@ -69,7 +77,7 @@ class DeedMenu(ModalScreen[Deed | None]):
 
 
 class WishForm(ModalScreen[Wish | None]):
-    """Asks what an act needs beside the server: an algo, a time, a reason."""
+    """Asks what an act needs beside the server: a mode, a time, a reason; `algos`: those that there are."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "nothing", "nothing", show=False)]
     DEFAULT_CSS = BOX.format(name="WishForm")
@@ -87,7 +95,7 @@ class WishForm(ModalScreen[Wish | None]):
             box.border_subtitle = "Enter: next, then the plan; Esc leaves; nothing is done yet"
             offered = ", ".join(self._algos) or "none known"
             for name, label, example in self._fields:
-                yield Label(Text(f"{label}{f' ({offered})' if name in ('algo', 'mode') else ''}"))
+                yield Label(Text(f"{label}{f' ({offered})' if name == 'mode' else ''}"))
                 yield Input(placeholder=example, id=f"field-{name}")
             yield Label("", id="fault")
 
@@ -116,8 +124,6 @@ def fields_of(deed: Deed) -> tuple[tuple[str, str, str], ...]:
     """Return what an act must be told: the name of the wish's field, its label, an example."""
     reason = ("reason", "why, for whoever meets it", "firmware of the switch")
     match deed:
-        case Deed.SWITCH:
-            return (("algo", "algo", "dflash"),)
         case Deed.PIN:
             return (
                 ("mode", "algo, with knobs where wanted", "ddtree:tree_budget=16"),

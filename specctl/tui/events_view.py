@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from specctl.tui import detail
+from specctl.tui import detail, words
 from specctl.tui.keybar import Hint, KeyBar
 from specctl.tui.layout import rule, text
 from specctl.tui.lines import Lines, Page
@@ -60,7 +61,8 @@ class EventsView(View):
         events = self.top.model.feed.events()
         self._head.show([rule(f"{len(events)} events of {len(self.top.model.rows)} servers", width)])
         self._keys.lead(self.top.status_text())
-        lines = [detail.event_line(event, width, named=True) for event in events]
+        hosts = min(max((cell_len(words.one_line(event.host)) for event in events), default=0), width // 3)
+        lines = [detail.event_line(event, width, hosts) for event in events]
         self._page.show(lines or [text(" nothing since this watch began", "quiet")])
 
     def action_newest(self) -> None:

@@ -125,6 +125,10 @@ class FleetView(View):
         """Show the other server in short."""
         self._draw_peek(max(self.size.width - 2, 1))
 
+    def on_server_table_arranged(self) -> None:
+        """Say how the table is narrowed and grouped."""
+        self._keys.lead(self._lead())
+
     def on_server_table_chosen(self) -> None:
         """Show a server in detail."""
         self.action_detail()
@@ -132,7 +136,6 @@ class FleetView(View):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Narrow the table while a person types."""
         self.table.order = replace(self.table.order, filter=event.value)
-        self._keys.lead(self._lead())
 
     def on_input_submitted(self) -> None:
         """Keep the filter and go back to the table."""
@@ -160,7 +163,6 @@ class FleetView(View):
     def action_group(self) -> None:
         """Group by the next thing."""
         self.table.action_group()
-        self._keys.lead(self._lead())
 
     def action_peek(self) -> None:
         """Show or hide the server under the cursor in short."""

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from specctl.tui.rowtext import fitted
@@ -68,6 +68,20 @@ def labelled(label: str, words: str, width: int, style: str = "") -> list[Text]:
         line = text(f" {head}", "quiet")
         lines.append(line.append(fitted(piece, min(cell_len(piece), room)), style=style))
     return lines
+
+
+def folded(words: str, width: int) -> list[Text]:
+    """Return a long line in pieces as wide as the screen, those after the first set in."""
+    lines, margin = [], 1
+    while True:
+        piece = set_cell_size(words, max(width - margin, 4)) if cell_len(words) > width - margin else words
+        kept = piece.rstrip() if piece != words else piece
+        lines.append(text(" " * margin).append(kept or piece))
+        # A wide sign that did not fit is a blank at the end of the piece: it begins the next one.
+        words = words[len(piece) if words.startswith(piece) else len(piece) - 1 :]
+        if not words:
+            return lines
+        margin = 5
 
 
 def beside(left: Iterable[Text], right: Iterable[Text], width: int, gap: int = 3) -> list[Text]:

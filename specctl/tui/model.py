@@ -67,6 +67,10 @@ class Asked:
             self._under_way.add((key, what))
         threading.Thread(target=self._run, args=(key, what, limit), name=f"specctl-ask-{what}", daemon=True).start()
 
+    def idle(self) -> bool:
+        """Claim that no question waits for its answer."""
+        return not self._under_way
+
     def _run(self, key: Key, what: str, limit: int) -> None:
         try:
             reply = Reply(rows=self._feed.ask(*key, what, limit))

@@ -68,6 +68,33 @@ _LIGHT: Mapping[str, str] = {
     "line.accept": "#74409a",
     "line.gpu": "#1f5fa8",
 }
+# The terminal's own sixteen colours, on its own background, whichever that is.
+_SIXTEEN: Mapping[str, str] = {
+    "host": "bold",
+    "phase": "cyan",
+    "eta": "dim",
+    "bar.done": "cyan",
+    "bar.todo": "dim",
+    "good": "green",
+    "warn": "yellow",
+    "bad": "bold red",
+    "quiet": "dim",
+    "faint": "dim",
+    "id": "bold",
+    "column": "dim",
+    "sorted": "bold cyan",
+    "heading": "",
+    "title": "bold cyan",
+    "group": "bold underline",
+    "cursor": "reverse",
+    "marked": "reverse",
+    "key": "bold cyan",
+    "line.run": "cyan",
+    "line.wait": "yellow",
+    "line.tokens": "green",
+    "line.accept": "magenta",
+    "line.gpu": "blue",
+}
 _PLAIN: Mapping[str, str] = {
     "host": "bold",
     "phase": "",
@@ -121,6 +148,7 @@ def _palette(theme: str, named: Mapping[str, str]) -> Palette:
 
 DARK = _palette("specctl-dark", _DARK)
 LIGHT = _palette("specctl-light", _LIGHT)
+SIXTEEN = _palette("specctl-16", _SIXTEEN)
 PLAIN = _palette("specctl-plain", _PLAIN)
 
 # A theme of Textual that leaves colours to the terminal has to name each of these variables.
@@ -137,6 +165,31 @@ _ANSI_NAMES = (
     "screen-selection-background",
     "screen-selection-foreground",
 )
+
+
+def _own_colours(name: str) -> Theme:
+    """Return a theme that leaves all colours to the terminal."""
+    return Theme(
+        name=name,
+        primary="ansi_default",
+        secondary="ansi_default",
+        warning="ansi_default",
+        error="ansi_default",
+        success="ansi_default",
+        accent="ansi_default",
+        foreground="ansi_default",
+        background="ansi_default",
+        surface="ansi_default",
+        panel="ansi_default",
+        boost="ansi_default",
+        variables={
+            **dict.fromkeys(_ANSI_NAMES, "ansi_default"),
+            "input-cursor-text-style": "reverse",
+            "block-cursor-text-style": "reverse",
+        },
+        ansi=True,
+    )
+
 
 # What Textual draws by itself: backgrounds, scroll bars, the fields of a dialog.
 THEMES: Mapping[str, Theme] = {
@@ -166,25 +219,6 @@ THEMES: Mapping[str, Theme] = {
         panel="#eceff1",
         dark=False,
     ),
-    PLAIN.theme: Theme(
-        name=PLAIN.theme,
-        primary="ansi_default",
-        secondary="ansi_default",
-        warning="ansi_default",
-        error="ansi_default",
-        success="ansi_default",
-        accent="ansi_default",
-        foreground="ansi_default",
-        background="ansi_default",
-        surface="ansi_default",
-        panel="ansi_default",
-        boost="ansi_default",
-        variables={
-            **dict.fromkeys(_ANSI_NAMES, "ansi_default"),
-            "input-cursor-text-style": "reverse",
-            "block-cursor-text-style": "reverse",
-        },
-        ansi=True,
-    ),
+    **{palette.theme: _own_colours(palette.theme) for palette in (SIXTEEN, PLAIN)},
 }
-PALETTES: Mapping[str, Palette] = {each.theme: each for each in (DARK, LIGHT, PLAIN)}
+PALETTES: Mapping[str, Palette] = {each.theme: each for each in (DARK, LIGHT, SIXTEEN, PLAIN)}

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 
 from specctl.tui import detail, words
 from specctl.tui.keybar import Hint, KeyBar
-from specctl.tui.layout import labelled, rule, text
+from specctl.tui.layout import folded, labelled, rule, text
 from specctl.tui.lines import Lines, Page
 from specctl.tui.model import Key, Reply
 from specctl.tui.view import View
@@ -112,7 +112,7 @@ class ServerView(View):
                 page.show(list(decision_lines(self._reply("decisions"), width)))
             case "events":
                 mine = [event for event in self.top.model.feed.events() if (event.host, event.server) == self.key]
-                lines = [rule("events", width), *(detail.event_line(e, width, named=False) for e in reversed(mine))]
+                lines = [rule("events", width), *(detail.event_line(e, width) for e in reversed(mine))]
                 page.show([*lines, *record_lines(self._reply("records"), width)])
             case _:
                 page.show(list(log_lines(self._reply("lines"), width)))
@@ -192,4 +192,4 @@ def log_lines(reply: Reply, width: int) -> Iterator[Text]:
     if reply.rows is not None and not reply.rows:
         yield text(" the log is empty", "quiet")
     for entry in reply.rows or ():
-        yield text(f" {words.one_line(entry.get('line', ''))}")
+        yield from folded(words.one_line(entry.get("line", "")), width)

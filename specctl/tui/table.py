@@ -48,6 +48,9 @@ class ServerTable(ScrollView, can_focus=True):
     class Moved(Message):
         """The cursor is on another server, or on none."""
 
+    class Arranged(Message):
+        """The rows stand in another order, or others are shown."""
+
     class Chosen(Message):
         """A server is to be shown in detail."""
 
@@ -88,6 +91,8 @@ class ServerTable(ScrollView, can_focus=True):
         """Arrange anew when a person asks for another order."""
         self._arrange()
         self._reveal()
+        self.refresh_line(self.scroll_offset.y)
+        self.post_message(self.Arranged())
 
     def on_resize(self) -> None:
         """Lay the columns out anew."""
@@ -236,12 +241,10 @@ class ServerTable(ScrollView, can_focus=True):
             self.action_reverse()
         else:
             self.order = replace(self.order, sort=key, falling=BY_KEY[key].falling)
-        self.refresh_line(0 + self.scroll_offset.y)
 
     def action_reverse(self) -> None:
         """Turn the order round."""
         self.order = replace(self.order, falling=not self.order.falling)
-        self.refresh_line(0 + self.scroll_offset.y)
 
     def action_group(self) -> None:
         """Group by the next thing that servers can have in common."""
