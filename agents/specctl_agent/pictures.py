@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from specctl.control.mode import Mode
-from specctl.control.sample.engine import EngineInfo, EngineSample
+from specctl.control.sample.engine import EngineInfo, EngineLoad, EngineSample
 from specctl.control.sample.gpu import NvmlSample
 from specctl.control.sample.host import HostSample
 from specctl.control.window import Figures
@@ -46,7 +46,8 @@ class ServerPicture:
 
     `conduct`: what the agent may do, by the inventory or by order; `allowed`: what the inventory allows at most. `modes`: those
     that it can run. `acting`: the switch under way, in words. `mode_s`, `switches` and `lost_s` count since the agent's state
-    began. `history`: (running, waiting, tokens a second) of the last ticks. `grounds`: what is
+    began. `load`: the engine's last answer; `now`: what the last seconds say. `history`: (running, waiting, tokens a second, accept
+    length) of the last ticks. `grounds`: what is
     decided now as its journal would have it, with the figures of now.
     """
 
@@ -57,6 +58,8 @@ class ServerPicture:
     mode: Mode | None = None
     sample: EngineSample | None = None
     sample_age_s: float | None = None
+    load: EngineLoad | None = None
+    now: Figures | None = None
     figures: Figures | None = None
     info: EngineInfo | None = None
     decided: Decided | None = None
@@ -71,7 +74,7 @@ class ServerPicture:
     mode_s: Mapping[str, float] = field(default_factory=dict)
     switches: tuple[SwitchCount, ...] = ()
     lost_s: float = 0.0
-    history: tuple[tuple[int | None, int | None, float | None], ...] = ()
+    history: tuple[tuple[int | None, int | None, float | None, float | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

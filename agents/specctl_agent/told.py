@@ -29,16 +29,19 @@ def told_agent(picture: Picture, servers: Sequence[ServerPicture]) -> dict[str, 
 
 
 def told_sources(picture: Picture) -> dict[str, object]:
-    """Return the answer to `snapshot`: the newest sample of every source."""
+    """Return the answer to `snapshot`: the newest sample of every source, and what `status` says of each server."""
     servers = {
         server.server: {
             "engine": plain(server.sample),
             "engine_age_s": server.sample_age_s,
             "claims": plain(server.info),
+            "status": _told_server(server, picture.at_s),
         }
         for server in picture.servers
     }
     return {
+        "version": picture.version,
+        "troubles": dict(picture.troubles),
         "nvml": plain(picture.nvml),
         "nvml_age_s": picture.nvml_age_s,
         "host": plain(picture.host),
@@ -65,6 +68,7 @@ def _told_server(server: ServerPicture, now_s: float) -> dict[str, object]:
         "tokens_per_s": None if sums is None else sums.tokens_s,
         "accept_length": None if sums is None else sums.accept_length,
         "age_s": server.sample_age_s,
+        "now": _told_now(server),
         "decision": None
         if decided is None
         else {
@@ -82,6 +86,29 @@ def _told_server(server: ServerPicture, now_s: float) -> dict[str, object]:
         "findings": list(server.findings),
         "mode_s": dict(server.mode_s),
         "switches": sum(each.count for each in server.switches),
+    }
+
+
+def _told_now(server: ServerPicture) -> dict[str, object] | None:
+    """Return the figures of the last seconds for people: of all requests and ranks, idle time included; None without an answer.
+
+    `age_s`: since the engine published what it answered. `tokens_per_s` are those of decode steps, over `over_s`.
+    """
+    load, now, look_s = server.load, server.now, server.sample_age_s
+    if load is None or look_s is None:
+        return None
+    known = server.sample is not None and server.sample.running is not None
+    decoded = now.decoded if now is not None and known else None
+    return {
+        "running": load.running,
+        "waiting": load.waiting,
+        "kv_ratio": load.kv_ratio,
+        "age_s": None if load.age_s is None else load.age_s + look_s,
+        "tokens_per_s": decoded.tokens / now.known_s
+        if now is not None and decoded is not None and now.known_s > 0
+        else None,
+        "accept_length": None if decoded is None or load.lifetime_accept_length is None else decoded.accept_length,
+        "over_s": None if now is None else now.known_s,
     }
 
 

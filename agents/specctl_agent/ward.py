@@ -250,6 +250,8 @@ class Ward:
             mode=watch.mode,
             sample=watch.sample,
             sample_age_s=watch.look_age_s,
+            load=watch.load,
+            now=watch.now,
             figures=watch.figures,
             info=watch.info,
             decided=self.mind.decided,

@@ -13,7 +13,7 @@ from specctl.control.mode import Mode
 from specctl.control.policy_types import Now
 from specctl.control.profile import ConcurrencyProfile
 from specctl.control.sample import engine_info
-from specctl.control.sample.engine import EngineInfo, EngineLines, EngineSample, Look, Page
+from specctl.control.sample.engine import EngineInfo, EngineLines, EngineLoad, EngineSample, Look, Page
 from specctl.control.sample.engine_track import EngineTrack, advance
 from specctl.control.window import Figures, Window
 from specctl_agent.eyes import Eyes
@@ -28,8 +28,13 @@ INFO_FRESH_S = 150.0
 HISTORY = 600
 # Means over minutes move slowly, and to work them out costs a millisecond.
 FIGURES_EACH_S = 5.0
+# What people are shown as "now": an engine publishes its sums in lumps, each 15 steps, so that one second alone says little.
+NOW_S = 10.0
 # What a mode brings is measured over this much of the newest past; longer would mix loads that differ.
 LATELY_S = 60.0
+
+# Running and waiting requests, tokens a second and accept length of one tick.
+Moment = tuple[int | None, int | None, float | None, float | None]
 
 
 @dataclass(slots=True)
@@ -50,7 +55,8 @@ class Watch:
     look_age_s: float | None = None
     findings: tuple[str, ...] = ()
     blocking: tuple[str, ...] = ()
-    history: deque[tuple[int | None, int | None, float | None]] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    load: EngineLoad | None = None
+    history: deque[Moment] = field(default_factory=lambda: deque(maxlen=HISTORY))
     mode_s: dict[str, float] = field(default_factory=dict)
     _track: EngineTrack = field(default_factory=EngineTrack)
     _audited_s: float | None = None
@@ -70,6 +76,7 @@ class Watch:
         self.mode = self._believed(infos, expected, at_s)
         self._track, sample = advance(self._track, at_s=at_s, look=loads.value, page=pages.value, mode=self.mode)
         self.look_age_s = _age(loads)
+        self.load = None if loads.value is None else loads.value.load
         self.sample = sample
         self.window = windows.observe(self.window, sample)
         if at_s - self._figures_s >= FIGURES_EACH_S:
@@ -86,6 +93,11 @@ class Watch:
         if self._figures is None:
             self._figures = windows.figures(self.window)
         return self._figures
+
+    @property
+    def now(self) -> Figures:
+        """Return what the last seconds say."""
+        return windows.figures(windows.last(self.window, NOW_S))
 
     @property
     def tokens_s(self) -> float | None:
@@ -119,7 +131,8 @@ class Watch:
             self.mode_s[name] = self.mode_s.get(name, 0.0) + span
         decoded = sample.decoded
         tokens_s = decoded.tokens / span if decoded is not None and span else None
-        self.history.append((sample.running, sample.waiting, tokens_s))
+        accept_length = None if decoded is None else decoded.accept_length
+        self.history.append((sample.running, sample.waiting, tokens_s, accept_length))
 
     def _audit(self) -> None:
         profile = self.place.note.server.profile

@@ -16,7 +16,8 @@ from specctl.control import mode as modes
 from specctl.errors import UnsupportedError, UsageError
 from specctl.fleet.types import AgentMode
 
-MAJOR, MINOR = 1, 0
+# 1.1: `snapshot` holds each server's `status` too, that holds `now`, and a point of `history` has an accept length.
+MAJOR, MINOR = 1, 1
 REQUEST_BYTES = 16 << 10
 REPLY_BYTES = 1 << 20
 TEXT_CHARS = 500
@@ -43,7 +44,7 @@ class Status(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot(Request):
-    """The latest sample of every source, with its age in seconds."""
+    """The latest sample of every source, with its age in seconds, and what `status` says of each server."""
 
     op: ClassVar[str] = "snapshot"
 
@@ -58,7 +59,7 @@ class Why(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History(Request):
-    """One figure a second of running and waiting requests and tokens a second, the newest so many."""
+    """One point a second of running and waiting requests, tokens a second and accept length, the newest so many."""
 
     op: ClassVar[str] = "history"
     points: int = 60

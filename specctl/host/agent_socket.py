@@ -19,17 +19,20 @@ FILE_BYTES = 8 << 20
 
 def ask(call: Call) -> Mapping[str, object]:
     """Send a request's line (specctl/control/wire.py, which this does not read) and return the reply's."""
-    args = call.args
-    line = args.text("line")
+    return {"line": put(call.args.text("line"), call.args.text_or_none("socket"))}
+
+
+def put(line: str, path: Optional[str] = None, limit_s: float = LIMIT_S) -> str:
+    """Send one line to the agent's socket and return the reply's; raises OpError where nobody answers."""
     if "\n" in line.rstrip("\n"):
         raise OpError(USAGE, "a request is one line")
-    path = args.text_or_none("socket") or SOCKET
+    path = path or SOCKET
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(LIMIT_S)
+            sock.settimeout(limit_s)
             sock.connect(path)
             sock.sendall(line.rstrip("\n").encode() + b"\n")
-            return {"line": _line(sock).decode("utf-8", "replace")}
+            return _line(sock).decode("utf-8", "replace")
     except (FileNotFoundError, ConnectionRefusedError) as error:
         raise OpError(
             REMOTE_COMMAND, "the agent does not run on this host", hint="specctl agent status --host H"

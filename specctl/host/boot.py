@@ -14,12 +14,13 @@ if sys.version_info < (3, 8):
     sys.stdout.flush()
     sys.exit(3)
 
-import importlib.abc
-import importlib.util
+import importlib
 import json
-import linecache
 import os
 import zlib
+
+# importlib.abc and importlib.util would load pathlib, urllib and inspect: a fifth of a session's start.
+ModuleSpec: type = type(sys.__spec__)
 
 
 def take(size: int) -> bytes:
@@ -42,7 +43,7 @@ def first_line() -> bytes:
     return line
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Finder:
     """Import what was sent, from memory."""
 
     def __init__(self, sources: dict) -> None:  # type: ignore[type-arg]  # the old Python that this refuses must parse it
@@ -53,14 +54,24 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if name not in self.sources:
             return None
         package = any(other.startswith(name + ".") for other in self.sources)
-        return importlib.util.spec_from_loader(name, self, is_package=package)
+        return ModuleSpec(name, self, origin=place(name), is_package=package)
+
+    def create_module(self, spec):  # type: ignore[no-untyped-def] # as the protocol names them
+        """Leave it to the import system."""
 
     def exec_module(self, module):  # type: ignore[no-untyped-def]  # as above
-        """Compile and run one of them; tracebacks show its lines."""
+        """Compile and run one of them."""
         name = module.__name__
-        source = self.sources[name]
-        linecache.cache["<%s>" % name] = (len(source), None, source.splitlines(keepends=True), "<%s>" % name)
-        exec(compile(source, "<%s>" % name, "exec"), module.__dict__)  # noqa: S102  # this is what an importer does
+        exec(compile(self.sources[name], place(name), "exec"), module.__dict__)  # noqa: S102  # this is what an importer does
+
+    def get_source(self, name):  # type: ignore[no-untyped-def]  # as above
+        """Return a module's text, so that tracebacks show its lines."""
+        return self.sources.get(name)
+
+
+def place(name: str) -> str:
+    """Return what stands for a module's file in tracebacks."""
+    return name.replace(".", "/") + ".py"
 
 
 def serve(packed, module):  # type: ignore[no-untyped-def]  # as above

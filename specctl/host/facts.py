@@ -4,48 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Callable, Dict, List, Mapping, Optional
+from typing import Callable, Dict, List, Mapping
 
-from specctl.host import (
-    activate,
-    clock,
-    files,
-    gpus,
-    guard,
-    lease,
-    links,
-    machine,
-    models,
-    packages,
-    pci,
-    ports,
-    probe,
-    records,
-    releases,
-    services,
-)
-from specctl.host.states import State
+from specctl.host import clock, gpus, links, machine, models, packages, pci, probe, standing
 from specctl.host.together import answers, or_none
 from specctl.host.wire import Args, Call
 
 # Sooner than the operator gives the whole call up, so that what was found by then arrives.
 DEADLINE_S = 20.0
-RECORDS = 20
-LIVE_RECORDS = 5
 PROBES = ".probes"
 SYSTEMD_UNITS = "unit_dir"
-
-
-def _current(folder: str) -> Optional[Dict[str, object]]:
-    named = releases.pointed(folder)
-    if named is None:
-        return None
-    return {
-        "id": named.id,
-        "algo": named.algo,
-        "manifest": releases.manifest(folder, named.id) or {},
-        "text": files.read_text(os.path.join(releases.place(folder, named.id), named.file)),
-    }
 
 
 def _packages(args: Args, found: Dict[str, object]) -> None:
@@ -67,52 +35,16 @@ def _model(args: Args, which: str, found: Dict[str, object], warnings: List[str]
         warnings.append(f"{path}: {about['missing_count']} of the files that its index names are missing")
 
 
-def _port(args: Args, service: services.Service, state: State) -> Dict[str, object]:
-    port = args.whole_or_none("port")
-    owner = ports.owner(port, service.pids(state)) if port is not None else ports.Owner(None)
-    return {"port": owner.port, "port_owner": owner.words()}
-
-
-def _previous(folder: str) -> Optional[Dict[str, object]]:
-    named = releases.pointed(folder, releases.PREVIOUS)
-    return None if named is None else {"id": named.id, "algo": named.algo}
-
-
 def of_server(args: Args, found: Dict[str, object]) -> None:
     """Fill in the facts of one server, as far as they can be found out."""
-    warnings: List[str] = []
-    found.update({"name": args.text("name"), "warnings": warnings, "unit": None, "port": None, "port_owner": None})
+    standing.of_server(args, found)
+    warnings = found["warnings"]
+    assert isinstance(warnings, list)
     folder = args.path("dir")
-    found["current"] = or_none(lambda: _current(folder), warnings)
-    found["previous"] = or_none(lambda: _previous(folder), warnings)
-    found["releases"] = or_none(lambda: releases.ids(folder), warnings)
-    held = or_none(lambda: lease.status(folder), warnings)
-    found["lease"] = held.as_wire() if held else None
-    found["guard"] = or_none(lambda: guard.facts(folder), warnings)
-    found["records"] = or_none(lambda: records.latest(folder, RECORDS, LIVE_RECORDS), warnings)
     found["capability"] = or_none(lambda: probe.known(os.path.join(os.path.dirname(folder), PROBES)), warnings)
     or_none(lambda: _packages(args, found), warnings)
-    _of_service(args, folder, found, warnings)
     for which in ("target", "draft"):
         or_none(lambda name=which: _model(args, name, found, warnings), warnings)  # type: ignore[misc]  # bound for each turn
-
-
-def _of_service(args: Args, folder: str, found: Dict[str, object], warnings: List[str]) -> None:
-    """Fill in what the service manager knows."""
-    found["drift"] = None
-    service = or_none(lambda: services.of(args), warnings)
-    if service is None:
-        return
-    state = or_none(service.state, warnings)
-    if state is None:
-        return
-    found["unit"] = {**state.as_wire(), **service.details(state)}
-    found["own_pids"] = or_none(lambda: service.pids(state), warnings)
-    found.update(or_none(lambda: _port(args, service, state), warnings) or {})
-    drifted = or_none(lambda: activate.drift(folder, service, state), warnings)
-    found["drift"] = None if drifted is None else bool(drifted)
-    found["drifted"] = drifted
-    warnings.extend(drifted or [])
 
 
 def _places(rows: List[Args]) -> List[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from specctl.host import commands, procs
 
@@ -23,6 +23,19 @@ MORE = (
     "temperature.gpu",
     "pci.bus_id",
 )
+NOW = (
+    *BASE,
+    "power.draw",
+    "power.limit",
+    "utilization.gpu",
+    "temperature.gpu",
+    "clocks.sm",
+    "clocks.max.sm",
+    "clocks.mem",
+)
+# Newer drivers call it events, older ones throttling; the bits are the same.
+REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+MEGAHERTZ = 1_000_000
 CUDA = re.compile(r"CUDA Version\s*:\s*([\d.]+)")
 
 
@@ -120,6 +133,50 @@ def look() -> Look:
         return Look(None, None, _words(done))
     found = rows(done.stdout.decode("utf-8", "replace"))
     return Look(inventory(found), _driver(found))
+
+
+def figures() -> Look:
+    """Return what the driver says of the GPUs at this moment: memory, power, load, heat, clocks, and why they are slowed."""
+    if not present():
+        return Look(None)
+    for fields in (*((*NOW, reasons) for reasons in REASONS), NOW, BASE):
+        done = _run(f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
+        if done.status == 0:
+            found = rows(done.stdout.decode("utf-8", "replace"))
+            return Look([_figures(dict(zip((*NOW, REASONS[0]), row))) for row in found if row[0].isdigit()])
+        if UNKNOWN_FIELD not in _words(done):
+            break
+    return Look(None, None, _words(done))
+
+
+def _figures(row: Mapping[str, str]) -> Dict[str, object]:
+    busy = _number(row.get("utilization.gpu", ""))
+    return {
+        "index": int(row["index"]),
+        "uuid": row.get("uuid") or None,
+        "model": row.get("name") or None,
+        "memory_total_bytes": _mebibytes(row.get("memory.total", "")),
+        "memory_used_bytes": _mebibytes(row.get("memory.used", "")),
+        "power_w": _number(row.get("power.draw", "")),
+        "power_limit_w": _number(row.get("power.limit", "")),
+        "busy_ratio": None if busy is None else busy / 100.0,
+        "temperature_c": _number(row.get("temperature.gpu", "")),
+        "sm_clock_hz": _hertz(row.get("clocks.sm", "")),
+        "sm_clock_max_hz": _hertz(row.get("clocks.max.sm", "")),
+        "memory_clock_hz": _hertz(row.get("clocks.mem", "")),
+        "throttle_bits": _bits(row.get(REASONS[0], "")),
+    }
+
+
+def _hertz(field: str) -> Optional[int]:
+    return int(field) * MEGAHERTZ if field.isdigit() else None
+
+
+def _bits(field: str) -> Optional[int]:
+    try:
+        return int(field, 16) if field.startswith("0x") else None
+    except ValueError:
+        return None
 
 
 def cuda_version() -> Optional[str]:

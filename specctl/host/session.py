@@ -25,6 +25,7 @@ OPS: Mapping[str, Tuple[str, str, bool]] = {
     "hello": ("hello", "hello", False),
     "ping": ("hello", "ping", False),
     "facts": ("facts", "facts", False),
+    "look": ("look", "look", False),
     "probe": ("probe", "probe", False),
     "lease.acquire": ("keeper", "acquire", False),
     "lease.release": ("keeper", "release", False),

@@ -119,19 +119,25 @@ class EngineLoad:
     """One answer of /v1/loads: what the scheduler last published, summed over data-parallel ranks.
 
     `age_s`: seconds between the oldest rank's publication and the answer, on the engine's own clock. `used_tokens`: tokens in the
-    KV pool of requests that run. `lifetime_accept_length`: average since start, bonus token included; None before the first decode
-    line, after a reset and without speculation.
+    KV pool of requests that run, `pool_tokens`: those that fit into it. `lifetime_accept_length`: average since start, bonus token
+    included; None before the first decode line, after a reset and without speculation.
     """
 
     running: int | None = None
     waiting: int | None = None
     max_running: int | None = None
     used_tokens: int | None = None
+    pool_tokens: int | None = None
     age_s: float | None = None
     lifetime_accept_length: float | None = None
     decoded: DecodeSums | None = None
     ranks: int = 0
     version: str | None = None
+
+    @property
+    def kv_ratio(self) -> float | None:
+        """Return the share of the KV pool that is used, 0 to 1; None where either is not told."""
+        return None if self.used_tokens is None or not self.pool_tokens else self.used_tokens / self.pool_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,12 @@ Rank = Mapping[str, object]
 
 def parse(body: bytes) -> EngineLoad | None:
     """Return what one answer says; None where it is not an answer of /v1/loads. Never raises, whatever the body."""
-    top = mapping(parsed(body, MAX_BYTES))
+    return read(parsed(body, MAX_BYTES))
+
+
+def read(answer: object) -> EngineLoad | None:
+    """Return what the JSON of one answer says; as `parse`."""
+    top = mapping(answer)
     loads = top.get("loads") if top is not None else None
     if top is None or not isinstance(loads, list) or len(loads) > MAX_RANKS:
         return None
@@ -36,6 +41,7 @@ def parse(body: bytes) -> EngineLoad | None:
         waiting=_total(ranks, "num_waiting_reqs"),
         max_running=_total(ranks, "max_running_requests"),
         used_tokens=_total(ranks, "num_used_tokens"),
+        pool_tokens=_total(ranks, "max_total_num_tokens"),
         age_s=_age(top.get("timestamp"), ranks),
         lifetime_accept_length=_accept_length(ranks),
         decoded=_sums(ranks),
