@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from specctl.doctor.catalogue import by_id
 from specctl.doctor.evidence import Evidence
 from specctl.doctor.types import Beside, Check, Clear, Finding, Hit, Passed, Report, Unknown, Unsure
@@ -29,7 +31,22 @@ def judge(evidence: Evidence) -> Report:
             case _:
                 findings.extend(_finding(check, hit) for hit in verdict)
     findings.sort(key=lambda one: (_ORDER[one.severity], one.id))
-    return Report(findings=tuple(findings), passed=tuple(passed), unknown=tuple(unknown))
+    return named(Report(findings=tuple(findings), passed=tuple(passed), unknown=tuple(unknown)), evidence.host)
+
+
+def named(report: Report, host: str | None) -> Report:
+    """Return the report with the host's name in its commands, where there is a host."""
+    if host is None:
+        return report
+
+    def place(words: str) -> str:
+        return words.replace("--host H", f"--host {host}")
+
+    return Report(
+        findings=tuple(replace(one, remedy=place(one.remedy), effect=place(one.effect)) for one in report.findings),
+        passed=report.passed,
+        unknown=tuple(replace(one, decide=place(one.decide)) for one in report.unknown),
+    )
 
 
 def _finding(check: Check, hit: Hit) -> Finding:

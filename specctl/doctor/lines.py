@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from specctl.control.sample import engine_lines
@@ -23,6 +23,9 @@ MOST_WINDOWS = 4096
 MOST_RANKS = 64
 _TEXT_CHARS = 300
 _DECODE = "Decode batch"
+_START = "server_args="
+_START_LINE = re.compile(r"^(?:.{0,200}\] ?)?server_args=")
+"""What an engine prints first of each start; a prompt that holds the word does not stand behind a time stamp alone."""
 _ROUTINE = ("Prefill batch", ' HTTP/1.1" ')
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d{1,6})?((?: [A-Z]{2,4}\d{1,4}){0,6})\]")
 _RATE = re.compile(r"\baccept rate: ([\d.]{1,12})")
@@ -54,9 +57,14 @@ class _Reading:
 
 
 def read(texts: Iterable[str], reading: LineReader, *, whole: bool = False, lost: int = 0) -> Log:
-    """Return what a log says. `whole`: it reaches back to the server's start. `lost`: lines that were left out before."""
+    """Return what a log says of its last start: where the arguments of another start come, what was before is forgotten.
+
+    `whole`: the lines are known to reach back to the start. `lost`: lines that were left out before.
+    """
     state = _Reading(lost=lost)
     for text in texts:
+        if _START in text and _START_LINE.search(text):
+            state, whole = _Reading(), True
         state.lines += 1
         if len(text) > MAX_LINE:
             state.lost += 1
@@ -137,6 +145,19 @@ def _stamp(text: str) -> tuple[str, str | None]:
     """Return the rank that a line is of (as the engine writes it, empty for one alone) and the line's own time."""
     match = _STAMP.search(text)
     return ("", None) if match is None else (match[2], match[1])
+
+
+def newest(texts: Sequence[str], span_s: float) -> Sequence[str]:
+    """Return the lines of the last so many seconds, counted back from the newest time stamp; all where there are no stamps."""
+    last: float | None = None
+    for place in range(len(texts) - 1, -1, -1):
+        at_s = moment(_stamp(texts[place][:MAX_LINE])[1])
+        if at_s is None:
+            continue
+        last = at_s if last is None else last
+        if at_s < last - span_s:
+            return texts[place + 1 :]
+    return texts
 
 
 def moment(at: str | None) -> float | None:

@@ -89,7 +89,9 @@ def _by_throughput(depth: float, drafts: float, rough: Estimate) -> str:
     near_drafts = abs(rough.length - (drafts + 1)) < abs(rough.length - (depth + 1))
     told = f"{rough.tokens_s:.1f} tok/s are about {rough.length:.3f} a step at {rough.reference.mode.algo}'s step time"
     if near_drafts:
-        return f"{NOTHING_LOST} by it: {told}, and a depth of {depth:.2f} would make {depth + 1:.2f}"
+        return (
+            f"{NOTHING_LOST}, as far as throughput says: {told}, and a depth of {depth:.2f} would make {depth + 1:.2f}"
+        )
     return f"not by throughput: {told}, nearer to the depth than to the drafts; drafts may be what is counted wrong"
 
 

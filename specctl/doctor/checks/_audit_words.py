@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from specctl.doctor import decide
 from specctl.lint.types import Severity
 
-LIVE = "specctl doctor --host H --live makes a short load and counts"
-WAIT = "let it serve for some minutes, or specctl doctor --host H --live"
-METRICS = "start the engine with enable-metrics"
 NO_TOKENS = "none on tokens; decisions taken from the figure are wrong"
 
 
@@ -32,28 +30,28 @@ WORDS: Mapping[str, Words] = {
         meaning="A step commits at most 1 + min(budget, block − 1) tokens; the figure counts something else, or other knobs run.",
         looks_at="accept length of steps, decode lines and gauges; the knobs",
         remedy="Compare the knobs in /server_info with the release's; see whether the build counts the anchor.",
-        decide=WAIT,
+        decide=decide.LOAD,
     ),
     "M002": Words(
         title="steps commit less than a token",
         meaning="Each verify step of a request commits one token at least: the sums over steps are counted wrong.",
         looks_at="sums over decode steps (/v1/loads)",
         remedy="Count from requests (--live) and report the engine's counters.",
-        decide=WAIT,
+        decide=decide.LOAD,
     ),
     "M003": Words(
         title="the depth metric lies",
         meaning="A path holds one node a depth, so accepted depth is accepted drafts; a larger one is of another node of the tree.",
         looks_at="each tree line's depth beside its drafts",
         remedy="Ignore the accepted depth of this build, or take the accepted node's depth in place of the tree's deepest.",
-        decide="a tree line with depth and drafts: run a tree, or give its line (--log)",
+        decide=decide.LOG,
     ),
     "M004": Words(
         title="commit and drafts of the tree line disagree",
         meaning="A step commits its accepted drafts and one bonus token, unless the request ends in it.",
         looks_at="each tree line's commit beside its drafts",
         remedy="Count the bonus in the commit, or say counts_bonus: false in the profile; where tokens are cut, mend the loop.",
-        decide="a tree line with commit and drafts: run a tree, or give its line (--log)",
+        decide=decide.LOG,
         effect="not decided by the line alone; M021 and M026 say",
     ),
     "M005": Words(
@@ -61,49 +59,49 @@ WORDS: Mapping[str, Words] = {
         meaning="The line's commit and the sums over decode steps count the same steps and must agree.",
         looks_at="the mean of all tree lines beside /v1/loads' sums over steps",
         remedy="Trust tokens over verify steps; report the line's commit as wrong.",
-        decide=LIVE,
+        decide=decide.LIVE,
     ),
     "M006": Words(
         title="steps committed more tokens than were generated",
         meaning="Tokens by steps × batch × commit exceed the counter of tokens: accept length or steps are overcounted.",
         looks_at="sums over decode steps beside realtime_tokens_total",
         remedy="Trust the counter; take throughput from the clients' side (specctl bench).",
-        decide=f"{METRICS}, and {WAIT}",
+        decide=decide.METRICS,
     ),
     "M007": Words(
         title="finished requests and steps tell two commits",
         meaning="Tokens over verify calls of finished requests must be the tokens a step: one of the two bases is counted wrong.",
         looks_at="generation_tokens_total, num_requests_total and spec_verify_calls_total beside sums over steps",
         remedy="Trust finished requests: they are what clients got.",
-        decide=f"20 requests that end: {LIVE}",
+        decide=decide.LOAD,
     ),
     "M008": Words(
         title="more time was decoded than passed",
         meaning="A rank cannot decode longer than the clock: step times, and what is made of them, are too long.",
         looks_at="seconds of decode steps beside the clock",
         remedy="Take step times from verify steps a second instead.",
-        decide=WAIT,
+        decide=decide.LOAD,
     ),
     "M009": Words(
         title="counters went back without a restart",
         meaning="Counters only grow while a process lives: another process answers on this port, or the counters are not counters.",
         looks_at="counters of two looks beside the unit's start",
         remedy="See who listens on the port (specctl status --host H), and whether two servers share a metrics folder.",
-        decide="two looks at /metrics on a host whose service manager answers",
+        decide=decide.METRICS,
     ),
     "M010": Words(
         title="more requests run than may",
         meaning="The engine says that more requests run than its own limit allows.",
         looks_at="running requests beside max_running_requests (/v1/loads)",
         remedy="Ignore the running gauge of this build; watch the queue.",
-        decide="an engine that answers /v1/loads",
+        decide=decide.ANSWERS,
     ),
     "M011": Words(
         title="another algo decodes than is claimed",
         meaning="The log has what only a tree prints, or lacks what a tree always prints.",
         looks_at="decode lines and tree lines beside the claimed algo",
         remedy="Deploy again and let the proof decide (specctl health --host H); an engine that falls back says so at its start.",
-        decide=WAIT,
+        decide=decide.LOAD,
         effect="tokens come as fast as the algo that really runs",
         severity=Severity.ERROR,
     ),
@@ -112,7 +110,7 @@ WORDS: Mapping[str, Words] = {
         meaning="Only speculation has an accept length over 1; plain decoding commits exactly one token a step.",
         looks_at="tokens a step and decode lines beside the claimed algo",
         remedy="Deploy again and let the proof decide (specctl health --host H).",
-        decide=WAIT,
+        decide=decide.LOAD,
         effect="tokens come as fast as the algo that really runs",
         severity=Severity.ERROR,
     ),
@@ -121,7 +119,7 @@ WORDS: Mapping[str, Words] = {
         meaning="The tree line's budget is not the mode's.",
         looks_at="each tree line's budget beside the claimed knob",
         remedy="Set the knob anew, or deploy again; see which flag or variable this build reads.",
-        decide="a tree line with its budget, and /server_info",
+        decide=decide.LOAD,
         effect="verification costs as much as the budget that really runs",
     ),
     "M014": Words(
@@ -129,7 +127,7 @@ WORDS: Mapping[str, Words] = {
         meaning="The engine verifies another number of tokens a step than the knobs make.",
         looks_at="spec_num_draft_tokens beside the knobs (root or anchor as the profile counts it)",
         remedy="Correct counts_root in the profile if the build counts otherwise; else the knob did not arrive.",
-        decide=f"{METRICS}, and {WAIT}",
+        decide=decide.METRICS,
         effect="verification costs as much as what really runs",
     ),
     "M015": Words(
@@ -137,7 +135,7 @@ WORDS: Mapping[str, Words] = {
         meaning="A tree has at most its budget of nodes and one root.",
         looks_at="each tree line's nodes beside the claimed budget",
         remedy="Correct counts_root in the profile if the build counts otherwise; else the budget is not kept: report it.",
-        decide="a tree line with nodes, /server_info, and the profile's counts_root",
+        decide=decide.LOAD,
         effect="verification costs more than the budget says",
     ),
 }

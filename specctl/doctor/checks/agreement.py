@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from specctl.algos.types import Shape
 from specctl.control.mode import Mode
-from specctl.doctor import basis
+from specctl.doctor import basis, decide
 from specctl.doctor.basis import ROUNDING
 from specctl.doctor.evidence import Evidence, Pair, Speed
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Hit, Unsure, Verdict
@@ -16,7 +16,6 @@ from specctl.lint.types import Severity
 APART_RATIO = 0.15
 """Accept lengths of two batch sizes that differ by more mask each other in one mean; no source, a choice."""
 LEAST_LINES = 5
-BENCH = "specctl bench --host H --concurrency 1,8"
 
 
 def _windows(evidence: Evidence) -> Sequence[Pair]:
@@ -28,11 +27,7 @@ def _two_lines(evidence: Evidence) -> Verdict:
     judged = [(one, *_both(one)) for one in _windows(evidence) if None not in _both(one)]
     if not judged:
         is_tree = basis.shape_of(evidence.mode) in (None, Shape.TREE)
-        return (
-            Unsure(reason="no tree line follows a decode line", decide="a log of a tree (--log FILE)")
-            if is_tree
-            else Beside()
-        )
+        return Unsure(reason="no tree line follows a decode line", decide=decide.LOG) if is_tree else Beside()
     found = [
         f"accept len {length:.2f}, and {drafts:.2f} accepted drafts with the bonus are {drafts + 1:.2f}"
         for _, drafts, length in judged
@@ -62,7 +57,7 @@ def _mixed(evidence: Evidence) -> Verdict:
     means = {batch: sum(found) / len(found) for batch, found in by_batch.items() if len(found) >= LEAST_LINES}
     if not means:
         return Unsure(
-            reason=f"fewer than {LEAST_LINES} decode lines with an accept length at any batch size", decide=BENCH
+            reason=f"fewer than {LEAST_LINES} decode lines with an accept length at any batch size", decide=decide.LOG
         )
     low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
     if means[high] <= means[low] * (1 + APART_RATIO):

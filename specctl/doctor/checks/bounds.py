@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from specctl.algos.types import Shape
-from specctl.doctor import basis
+from specctl.doctor import basis, decide
 from specctl.doctor.basis import ROUNDING
 from specctl.doctor.evidence import Evidence, Pair
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Hit, Unsure, Verdict
 from specctl.lint.types import Severity
 
-LINES = "decode lines of the log: let it serve, or give a log (--log FILE)"
 Say = Callable[[Pair], str | None]
 
 
@@ -23,7 +22,7 @@ def _over(evidence: Evidence, judged: Sequence[Pair], say: Say, what: str) -> Ve
     """Put every line to a question; the newest that fails is the one told."""
     found = [words for words in map(say, judged) if words is not None]
     if not judged:
-        return Unsure(reason=f"no {what} was seen", decide=LINES)
+        return Unsure(reason=f"no {what} was seen", decide=decide.LOG)
     if not found:
         return Clear(note=f"{len(judged)} {what}s")
     text = () if evidence.log is None or evidence.log.text is None else (evidence.log.text,)
@@ -120,7 +119,7 @@ def _pair(evidence: Evidence) -> Verdict:
     most = basis.max_drafts(evidence.mode) if evidence.steady else None
     judged = [one for one in _windows(evidence) if one.accept_rate is not None and _length(one) is not None]
     if most is None or not judged:
-        return Unsure(reason="the block, or a line with rate and length, is not known", decide=LINES)
+        return Unsure(reason="the block, or a line with rate and length, is not known", decide=decide.LOG)
 
     def say(one: Pair) -> str | None:
         length, rate = _length(one), one.accept_rate

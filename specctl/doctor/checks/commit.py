@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from specctl.algos.types import Shape
-from specctl.doctor import basis, truth
+from specctl.doctor import basis, decide, truth
 from specctl.doctor.basis import Committed, Estimate, Told
 from specctl.doctor.evidence import Evidence
 from specctl.doctor.truth import Case
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Confidence, Hit, Unsure, Verdict
 from specctl.lint.types import Severity
-
-MEASURE = "measure verify steps a second: specctl doctor --host H --live"
 
 
 def _said(evidence: Evidence, told: Told) -> float | None:
@@ -44,7 +42,7 @@ def _commit(evidence: Evidence) -> Verdict:
         return Beside()
     reported, got = _reported(evidence), basis.committed(evidence)
     if reported is None:
-        return Unsure(reason="nothing reports what a step commits", decide=MEASURE)
+        return Unsure(reason="nothing reports what a step commits", decide=decide.LIVE)
     if got is None:
         return _rough(reported, basis.estimate(evidence))
     return _against(evidence, reported, got)
@@ -77,7 +75,7 @@ def _rough(reported: tuple[float, str], rough: Estimate | None) -> Verdict:
     """Go as far as throughput goes without verify steps a second, and say what would decide the rest."""
     said, name = reported
     if rough is None:
-        return Unsure(reason=f"{name} is {said:.2f}, and nobody counted verify steps beside tokens", decide=MEASURE)
+        return Unsure(reason=f"{name} is {said:.2f}, and nobody counted verify steps beside tokens", decide=decide.LIVE)
     other = rough.reference.mode.algo
     base = "" if rough.base_steps is None else f", {rough.base_steps:.2f} base steps"
     step = f"at {other}'s step time ({rough.step_s * 1000:.1f} ms{base})"
@@ -88,7 +86,7 @@ def _rough(reported: tuple[float, str], rough: Estimate | None) -> Verdict:
     else:
         side = "low" if said < rough.length else "high"
         verdict = f"{name} {said:.2f} is {_percent(said, rough.length)} {side}"
-    return Unsure(reason=f"{made}: {verdict} if step times are equal", decide=MEASURE, partly=True)
+    return Unsure(reason=f"{made}: {verdict} if step times are equal", decide=decide.LIVE, partly=True)
 
 
 def _thrown_away(evidence: Evidence) -> Verdict:
@@ -99,10 +97,8 @@ def _thrown_away(evidence: Evidence) -> Verdict:
     if weighed is None:
         told = basis.told(truth.windows_beside(evidence))
         if told.drafts is None:
-            return Unsure(
-                reason="no line says how many drafts a step accepts", decide="a tree's log lines, or a verify trace"
-            )
-        return Unsure(reason="tokens a verify step were not measured beside the log's drafts", decide=MEASURE)
+            return Unsure(reason="no line says how many drafts a step accepts", decide=decide.LOG)
+        return Unsure(reason="tokens a verify step were not measured beside the log's drafts", decide=decide.LIVE)
     if weighed.case is not Case.LOST:
         return Clear(note=f"{weighed.due:.2f} accepted with the bonus, {weighed.got.length:.2f} got")
     share = (weighed.due - weighed.got.length) / weighed.due * 100
@@ -121,7 +117,7 @@ def _ended(evidence: Evidence) -> Verdict:
         return Beside()
     weighed = truth.weigh(evidence)
     if weighed is None:
-        return Unsure(reason="tokens a verify step were not measured beside the log's drafts", decide=MEASURE)
+        return Unsure(reason="tokens a verify step were not measured beside the log's drafts", decide=decide.LIVE)
     if weighed.case is not Case.ENDED:
         return Clear(note=f"{weighed.got.steps:.0f} steps of {weighed.got.requests:.0f} requests")
     steps = weighed.got.steps / weighed.got.requests

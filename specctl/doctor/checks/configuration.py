@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from specctl.doctor import basis
+from specctl.doctor import basis, decide
 from specctl.doctor.evidence import Evidence
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Hit, Unsure, Verdict
 from specctl.lint.types import Severity
-
-REACH = "specctl doctor --host H: a host that can be reached"
 
 
 def _drift(evidence: Evidence) -> Verdict | tuple[Hit, ...]:
     """Repeat what the host itself finds when it compares its unit with its release."""
     found = evidence.configuration.drift
     if found is None:
-        return Unsure(reason="the host was not asked", decide=REACH)
+        return Unsure(reason="the host was not asked", decide=decide.HOST)
     return tuple(Hit(message=words) for words in found) or Clear(note="unit and process are what the release says")
 
 
@@ -24,7 +22,7 @@ def _running(evidence: Evidence) -> Verdict:
     if wanted is None or claimed is None:
         return Unsure(
             reason="the release, or what /server_info claims, is not known",
-            decide="an engine that answers /server_info",
+            decide=decide.ANSWERS,
         )
     parts = [
         f"{name}: {said}, {due} in the release"
@@ -41,7 +39,7 @@ def _deployed(evidence: Evidence) -> Verdict:
     """Hold what runs against what the inventory asks for."""
     desired, deployed = evidence.configuration.desired, evidence.configuration.deployed
     if desired is None or deployed is None:
-        return Unsure(reason="the inventory's mode, or the deployed one, is not known", decide=REACH)
+        return Unsure(reason="the inventory's mode, or the deployed one, is not known", decide=decide.HOST)
     if evidence.configuration.moved_live:
         return Clear(note=f"set live to {deployed}; a start would run what the release says")
     if basis.fits(desired, deployed):
@@ -53,7 +51,7 @@ def _lint(evidence: Evidence) -> Verdict | tuple[Hit, ...]:
     """Repeat the linter's findings on this server, those that nobody waived."""
     found = evidence.configuration.lint
     if found is None:
-        return Unsure(reason="the inventory was not linted", decide=REACH)
+        return Unsure(reason="the inventory was not linted", decide=decide.HOST)
     hits = tuple(
         Hit(
             message=f"{one.rule.id} {one.message}",
@@ -72,9 +70,7 @@ def _capable(evidence: Evidence) -> Verdict:
     """Find an engine that does not know the algo that it is to run."""
     knows = evidence.configuration.knows
     if not knows:
-        return Unsure(
-            reason="whether the engine's build knows the algo was not asked", decide="specctl preflight --host H"
-        )
+        return Unsure(reason="whether the engine's build knows the algo was not asked", decide=decide.HOST)
     lacking = [name for name, known in knows.items() if not known]
     if lacking:
         return Hit(message=f"the engine's build does not know {', '.join(lacking)}")
@@ -85,9 +81,7 @@ def _metrics(evidence: Evidence) -> Verdict:
     """Find an engine without metrics, of which half of these checks can say nothing."""
     told = evidence.configuration.metrics_enabled
     if told is None:
-        return Unsure(
-            reason="/server_info does not say whether metrics are on", decide="an engine that answers /server_info"
-        )
+        return Unsure(reason="/server_info does not say whether metrics are on", decide=decide.ANSWERS)
     return Clear(note="metrics are on") if told else Hit(message="the engine runs without --enable-metrics")
 
 
@@ -95,14 +89,14 @@ def _answers(evidence: Evidence) -> Verdict:
     """Find a server that does not serve: nothing else can be judged then."""
     serving = evidence.configuration.serving
     if serving is None:
-        return Beside() if evidence.host is None else Unsure(reason="the host was not asked", decide=REACH)
+        return Beside() if evidence.host is None else Unsure(reason="the host was not asked", decide=decide.HOST)
     return Clear() if serving else Hit(message="the server does not answer as ready")
 
 
 def _texts(evidence: Evidence) -> Verdict | tuple[Hit, ...]:
     """Repeat the texts worth knowing that the engine's log has."""
     if evidence.log is None:
-        return Unsure(reason="no log was read", decide=REACH)
+        return Unsure(reason="no log was read", decide=decide.HOST)
     hits = tuple(
         Hit(message=f"{one.id} {one.title}", evidence=(f"{one.count} in the log",), remedy=_sentence(one.remedy))
         for one in evidence.log.texts

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from specctl.algos.types import Shape
-from specctl.doctor import basis
+from specctl.doctor import basis, decide
 from specctl.doctor.evidence import Evidence, Speed
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Hit, Unsure, Verdict
 from specctl.lint.types import Severity
-
-MEASURE = "specctl bench of none and of the mode at one concurrency, or specctl calibrate"
 
 
 def _plain(evidence: Evidence, speed: Speed) -> Speed | None:
@@ -32,7 +30,7 @@ def _pays(evidence: Evidence) -> Verdict:
         (one, plain) for one in basis.of_mode(evidence, evidence.mode) if (plain := _plain(evidence, one)) is not None
     ]
     if not pairs:
-        return Unsure(reason="no throughput of this mode beside one without speculation", decide=MEASURE)
+        return Unsure(reason="no throughput of this mode beside one without speculation", decide=decide.BENCH)
     slow = [(one, plain) for one, plain in pairs if one.tokens_s < plain.tokens_s * (1 - basis.SAME_RATIO)]
     if not slow:
         return Clear(note=_cost(*pairs[-1]))
@@ -77,7 +75,11 @@ def _wide(evidence: Evidence) -> Verdict:
     pairs = list(_narrower(evidence))
     if not pairs:
         is_tree = basis.shape_of(evidence.mode) is Shape.TREE
-        return Unsure(reason="no throughput of two widths at one concurrency", decide=MEASURE) if is_tree else Beside()
+        return (
+            Unsure(reason="no throughput of two widths at one concurrency", decide=decide.BENCH)
+            if is_tree
+            else Beside()
+        )
     worse = [(wide, narrow) for wide, narrow in pairs if wide.tokens_s < narrow.tokens_s * (1 - basis.SAME_RATIO)]
     worse = [pair for pair in worse if evidence.mode is None or basis.fits(pair[0].mode, evidence.mode)] or worse
     if not worse:
@@ -85,8 +87,8 @@ def _wide(evidence: Evidence) -> Verdict:
     wide, narrow = min(worse, key=lambda pair: pair[0].tokens_s / pair[1].tokens_s)
     mine = evidence.mode is None or basis.fits(wide.mode, evidence.mode)
     return Hit(
-        message=f"{basis.checked(wide.mode)} tokens a step serve {wide.tokens_s:.1f} tok/s{_at(wide)}, "
-        f"{basis.checked(narrow.mode)} serve {narrow.tokens_s:.1f}{_gain(wide, narrow)}",
+        message=f"verifying {basis.checked(wide.mode)} tokens a step serves {wide.tokens_s:.1f} tok/s{_at(wide)}, "
+        f"verifying {basis.checked(narrow.mode)} serves {narrow.tokens_s:.1f}{_gain(wide, narrow)}",
         evidence=tuple(part for part in (f"{wide.mode} against {narrow.mode}", _nodes_cost([(wide, narrow)])) if part),
         severity=Severity.WARNING if mine else Severity.NOTE,
         effect=f"{(1 - wide.tokens_s / narrow.tokens_s) * 100:.0f} % of the narrower mode's tokens/s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from specctl.doctor import windows
+from specctl.doctor import decide, windows
 from specctl.doctor.evidence import Evidence, Observation
 from specctl.doctor.types import Check, CheckSet, Clear, Hit, Unsure, Verdict
 from specctl.lint.types import Severity
@@ -22,16 +22,14 @@ def _stale(evidence: Evidence) -> Verdict:
     """Find gauges that kept their values over LEAST_STEPS steps while what they tell has changed."""
     paged = [one for one in evidence.observations if one.page is not None]
     if len(paged) < 2:
-        return Unsure(
-            reason="fewer than two looks at /metrics", decide="start the engine with enable-metrics; look again"
-        )
+        return Unsure(reason="fewer than two looks at /metrics", decide=decide.METRICS)
     first, last = paged[0], paged[-1]
     steps = windows.steps_between(first, last)
     if steps is None or steps < LEAST_STEPS:
         known = "an unknown number of" if steps is None else f"{steps:.0f}"
         return Unsure(
             reason=f"{known} decode steps between two looks; gauges need {LEAST_STEPS:.0f} to have moved",
-            decide="specctl doctor --host H --live, or look while it serves",
+            decide=decide.LOAD,
         )
     found = [*_running(paged), *_length(evidence, first, last)]
     if not found:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from specctl.control.sample.gpu import SLOWING
-from specctl.doctor import windows
+from specctl.doctor import decide, windows
 from specctl.doctor.evidence import Evidence, GpuLook
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Hit, Unsure, Verdict
 from specctl.lint.types import Severity
@@ -17,7 +17,6 @@ LOW_POWER = 0.5
 """A hung all-reduce spins at 100 % and 140 of 600 W (engine facts §8); decoding a model over eight GPUs draws more than half."""
 LOW_CLOCK = 0.8
 FULL = 0.98
-NO_GPUS = "a host whose driver answers: nvidia-smi, or the agent (specctl agent install)"
 
 
 def _by_gpu(evidence: Evidence) -> Mapping[int, list[GpuLook]]:
@@ -31,7 +30,7 @@ def _none(evidence: Evidence) -> Verdict | None:
     """Return the verdict on a server without GPUs, or on one whose GPUs were not asked."""
     if evidence.gpus:
         return None
-    return Beside() if evidence.no_gpus else Unsure(reason="nothing is known of the GPUs", decide=NO_GPUS)
+    return Beside() if evidence.no_gpus else Unsure(reason="nothing is known of the GPUs", decide=decide.GPUS)
 
 
 def _named(indices: Sequence[int]) -> str:
@@ -53,7 +52,7 @@ def _clocks(evidence: Evidence) -> Verdict:
         words = [f"{_named(indices)}: {word}" for word, indices in found.items()]
         return Hit(message=words[0], evidence=tuple(words[1:]))
     if not judged:
-        return Unsure(reason="clocks and what holds them are not told", decide=NO_GPUS)
+        return Unsure(reason="clocks and what holds them are not told", decide=decide.GPUS)
     return Clear(note=f"{judged} GPUs")
 
 
@@ -83,7 +82,7 @@ def _hang(evidence: Evidence) -> Verdict:
         one for one in evidence.gpus if one.busy_ratio is not None and one.power_w is not None and one.power_limit_w
     ]
     if not told:
-        return Unsure(reason="load and power of the GPUs are not told", decide=NO_GPUS)
+        return Unsure(reason="load and power of the GPUs are not told", decide=decide.GPUS)
     spinning = all(
         (one.busy_ratio or 0) >= HANGING and (one.power_w or 0) < LOW_POWER * (one.power_limit_w or 0) for one in told
     )
@@ -96,9 +95,7 @@ def _hang(evidence: Evidence) -> Verdict:
         f"{len({one.index for one in told})} GPUs at 100 % and {max(one.power_w or 0 for one in told):.0f} W at most"
     )
     if moved is None:
-        return Unsure(
-            reason=f"{words}; whether tokens come is not known", decide="an engine that answers /v1/loads", partly=True
-        )
+        return Unsure(reason=f"{words}; whether tokens come is not known", decide=decide.ANSWERS, partly=True)
     running = [one.look.load.running for one in evidence.observations if one.look is not None]
     if moved > 0 or not any(running):
         return Clear(note=f"{words}, and {moved:.0f} tokens came")
@@ -129,7 +126,9 @@ def _link(evidence: Evidence) -> Verdict:
             found.append(f"GPU {index}: generation {last.link_generation} of {last.link_generation_max} while it works")
     if found:
         return Hit(message=found[0], evidence=tuple(found[1:]))
-    return Clear(note=f"{judged} links") if judged else Unsure(reason="links of the GPUs are not told", decide=NO_GPUS)
+    return (
+        Clear(note=f"{judged} links") if judged else Unsure(reason="links of the GPUs are not told", decide=decide.GPUS)
+    )
 
 
 def _memory(evidence: Evidence) -> Verdict:
@@ -143,7 +142,7 @@ def _memory(evidence: Evidence) -> Verdict:
         if looks[-1].memory_used_bytes is not None and looks[-1].memory_total_bytes
     }
     if not shares:
-        return Unsure(reason="memory of the GPUs is not told", decide=NO_GPUS)
+        return Unsure(reason="memory of the GPUs is not told", decide=decide.GPUS)
     fullest = max(shares.values())
     full = [index for index, share in shares.items() if share >= FULL]
     if not full:
@@ -161,7 +160,7 @@ def _xids(evidence: Evidence) -> Verdict:
     if words:
         return Hit(message=words[0], evidence=tuple(words[1:]))
     if not evidence.knows_xids:
-        return Unsure(reason="nobody watches for the driver's faults", decide="the agent (specctl agent install)")
+        return Unsure(reason="nobody watches for the driver's faults", decide=decide.GPUS)
     return Clear()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from specctl.control.sample.engine import FROZEN_AFTER_S
-from specctl.doctor import basis, windows
+from specctl.doctor import basis, decide, windows
 from specctl.doctor.evidence import Evidence, Observation, Pair
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Hit, Unsure, Verdict
 from specctl.lint.types import Severity
@@ -14,7 +14,6 @@ from specctl.lint.types import Severity
 OVERLAP_OFF = "--disable-overlap-schedule"
 LEAST_LOOKS = 3
 LEAST_SPAN_S = 2.0
-LOOK_AGAIN = "look while it serves: specctl doctor --host H --live"
 
 
 def _eager(evidence: Evidence) -> Verdict:
@@ -23,7 +22,7 @@ def _eager(evidence: Evidence) -> Verdict:
     judged = [one for one in lines if one.decode is not None and one.decode.graph is not None]
     if not judged:
         is_cpu = any(one.decode is not None for one in lines)
-        return Beside() if is_cpu else Unsure(reason="no decode line was seen", decide=LOOK_AGAIN)
+        return Beside() if is_cpu else Unsure(reason="no decode line was seen", decide=decide.LOAD)
     eager = [one for one in judged if one.decode is not None and one.decode.graph is False]
     if not eager:
         return Clear(note=f"{len(judged)} decode lines with graphs")
@@ -49,9 +48,7 @@ def _overlap(evidence: Evidence) -> Verdict:
     """Find the overlap scheduler off: as the algo implies, or for nothing."""
     told = evidence.configuration.overlap
     if told is None:
-        return Unsure(
-            reason="/server_info does not say whether the overlap scheduler runs", decide="an engine that answers"
-        )
+        return Unsure(reason="/server_info does not say whether the overlap scheduler runs", decide=decide.ANSWERS)
     if told:
         return Clear(note="overlap is on")
     if OVERLAP_OFF in evidence.configuration.implied:
@@ -67,7 +64,7 @@ def _queue(evidence: Evidence) -> Verdict:
     """Find a queue that only grows while we look."""
     told = [(one.at_s, count) for one in evidence.observations if (count := _waiting(one)) is not None]
     if len(told) < LEAST_LOOKS or told[-1][0] - told[0][0] < LEAST_SPAN_S:
-        return Unsure(reason=f"fewer than {LEAST_LOOKS} looks at the queue", decide="an engine that answers /v1/loads")
+        return Unsure(reason=f"fewer than {LEAST_LOOKS} looks at the queue", decide=decide.ANSWERS)
     counts = [count for _, count in told]
     grows = all(later >= sooner for sooner, later in pairwise(counts)) and counts[-1] > counts[0] > 0
     if not grows:
@@ -97,7 +94,7 @@ def _stands_still(evidence: Evidence) -> Verdict:
     ages = [(one, one.look.load.age_s) for one in evidence.observations if one.look is not None]
     told = [(one, age) for one, age in ages if age is not None]
     if not told:
-        return Unsure(reason="/v1/loads did not say how old its figures are", decide="an engine that answers /v1/loads")
+        return Unsure(reason="/v1/loads did not say how old its figures are", decide=decide.ANSWERS)
     last, age = told[-1]
     if age <= FROZEN_AFTER_S:
         return Clear(note=f"published {age:.1f} s before")
@@ -114,7 +111,7 @@ def _slow_steps(evidence: Evidence) -> Verdict:
     window = windows.recent(evidence)
     decoded = [one.decoded for one in window.samples if one.decoded is not None and one.decoded.steps > 0]
     if basis.shape_of(evidence.mode) is None or not decoded:
-        return Unsure(reason="no decode steps were counted while we looked", decide=LOOK_AGAIN)
+        return Unsure(reason="no decode steps were counted while we looked", decide=decide.LOAD)
     sums = sum(decoded[1:], decoded[0])
     batch, now = sums.batch, sums.step_s
     near = [
@@ -126,7 +123,7 @@ def _slow_steps(evidence: Evidence) -> Verdict:
     if not near or now is None or sums.steps < basis.LEAST_STEPS:
         return Unsure(
             reason="no step time of this mode and batch to compare with",
-            decide="specctl bench of this mode at this load",
+            decide=decide.BENCH,
         )
     known = basis.step_s(near[-1]) or 0.0
     if now <= known * SLOWER:

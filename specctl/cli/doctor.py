@@ -1,0 +1,200 @@
+"""`specctl doctor`: what is wrong with a server's figures, speed and configuration, with evidence, effect and remedy."""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from specctl.cli import options
+from specctl.cli.inventory import PIPE_WIDTH
+from specctl.errors import EXIT_OK, EXIT_ROLLED_BACK, UsageError
+
+if TYPE_CHECKING:
+    from specctl.doctor.types import Report
+    from specctl.ops.doctor import Examined
+    from specctl.ops.doctor_files import Given
+
+
+class FailOn(enum.StrEnum):
+    """From which finding on the exit code is 6."""
+
+    NEVER = "never"
+    NOTE = "note"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+RANKS = (FailOn.ERROR, FailOn.WARNING, FailOn.NOTE)
+
+LIVE = Annotated[
+    bool, typer.Option("--live", help="Put a short load on the server, count and compare; else only read.")
+]
+SINCE = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="Of the log only so long before its newest line: 90s, 10m, 2h."),
+]
+LOG = Annotated[
+    str | None, typer.Option("--log", metavar="FILE", help="An engine's log (- reads standard input); no host.")
+]
+FIGURES = Annotated[
+    str | None, typer.Option("--figures", metavar="FILE", help="Figures in YAML (docs/doctor.md); no host.")
+]
+TRACE = Annotated[str | None, typer.Option("--trace", metavar="FILE", help="A verify trace to replay; no host.")]
+ENGINE = Annotated[
+    str | None, typer.Option("--engine", metavar="PROFILE", help="The built-in engine profile that wrote the files.")
+]
+MODE = Annotated[
+    str | None, typer.Option("--mode", metavar="MODE", help="What the files are of: ddtree:tree_budget=7.")
+]
+FAIL_ON = Annotated[
+    FailOn, typer.Option("--fail-on", help="Leave with exit code 6 when there is such a finding or a graver.")
+]
+WHOLE = Annotated[bool, typer.Option("--verbose", "-v", help="Show what passed, and each unknown with its reason.")]
+CHECKS = Annotated[bool, typer.Option("--checks", help="List the checks and leave.")]
+
+
+def mount(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("doctor")(doctor)
+
+
+@options.selecting()
+def doctor(
+    chosen: options.Chosen,
+    live: LIVE = False,
+    since: SINCE = None,
+    log: LOG = None,
+    figures: FIGURES = None,
+    trace: TRACE = None,
+    engine: ENGINE = None,
+    mode: MODE = None,
+    fail_on: FAIL_ON = FailOn.NEVER,
+    whole: WHOLE = False,
+    checks: CHECKS = False,
+    as_json: options.JSON = False,
+) -> int:
+    """Examine servers, or a log and figures without any host, and say what contradicts, what is slow, what has drifted."""
+    if checks:
+        return _list_checks(as_json=as_json)
+    given = (log, figures, trace)
+    if any(one is not None for one in given):
+        return _offline(chosen, given, (engine, mode), live=live, fail_on=fail_on, whole=whole, as_json=as_json)
+    if engine is not None or mode is not None:
+        raise UsageError("--engine and --mode are for files", hint="specctl doctor --log FILE --engine PROFILE")
+    return _examine(chosen, since, live=live, fail_on=fail_on, whole=whole, as_json=as_json)
+
+
+def _offline(
+    chosen: options.Chosen,
+    files: tuple[str | None, str | None, str | None],
+    said: tuple[str | None, str | None],
+    *,
+    live: bool,
+    fail_on: FailOn,
+    whole: bool,
+    as_json: bool,
+) -> int:
+    """Judge files; hosts have no part in it."""
+    from specctl.ops import doctor_files
+
+    if chosen.given or live:
+        raise UsageError("files are judged without a host", hint="leave --host, --group, --all and --live out")
+    given = doctor_files.Given(log=files[0], figures=files[1], trace=files[2], engine=said[0], mode=said[1])
+    found = doctor_files.examine(given)
+    if as_json:
+        typer.echo(json.dumps({"files": _named(given), **found.as_wire()}, indent=2))
+    else:
+        _print([(list(_named(given).values()), found)], whole=whole)
+    return _code([found], fail_on)
+
+
+def _named(given: Given) -> dict[str, str]:
+    """Return the files that are judged, by what they are."""
+    names = {"log": given.log, "figures": given.figures, "trace": given.trace}
+    return {kind: path for kind, path in names.items() if path is not None}
+
+
+def _examine(
+    chosen: options.Chosen, since: str | None, *, live: bool, fail_on: FailOn, whole: bool, as_json: bool
+) -> int:
+    """Examine hosts; the gravest failure to reach one gives the exit code, else what was found."""
+    from specctl.cli.main import print_error
+    from specctl.ops import doctor as doctors
+    from specctl.ops.doctor_gather import Wish
+    from specctl.rollout.outcome import Outcome, exit_code
+
+    wish = Wish(live=live, since_s=None if since is None else _seconds(since))
+    found = doctors.examine(chosen.pairs(), wish)
+    if as_json:
+        typer.echo(json.dumps({"servers": [one.as_wire() for one in found]}, indent=2))
+    else:
+        _print([(_heading(one), one.report) for one in found if one.error is None], whole=whole)
+    for one in found:
+        if one.error is not None:
+            print_error(one.error, as_json=as_json)
+    failed = exit_code([Outcome(host=one.host, server=one.server, error=one.error) for one in found])
+    return failed or _code([one.report for one in found], fail_on)
+
+
+def _seconds(text: str) -> float:
+    from specctl.fleet import units
+
+    try:
+        found = units.seconds(text)
+    except ValueError as error:
+        raise UsageError(f"--since {text}: {error}", hint="--since 10m") from error
+    if found <= 0:
+        raise UsageError(f"--since {text} is no time", hint="--since 10m")
+    return found
+
+
+def _heading(one: Examined) -> list[str]:
+    from specctl.ui.text import age
+
+    mode = "mode unknown" if one.mode is None else str(one.mode)
+    up = [] if one.up_s is None else [f"up {age(one.up_s)}"]
+    log = [] if one.log_lines is None else [f"{one.log_lines} log lines"]
+    return [one.host, one.server, *([one.profile] if one.profile else []), mode, *up, *log]
+
+
+def _print(rows: Sequence[tuple[Sequence[str], Report]], *, whole: bool) -> None:
+    from specctl.ui import doctor as views
+    from specctl.ui.theme import console
+
+    folded = sys.stdout.isatty() or "COLUMNS" in os.environ
+    out = console(width=None if folded else PIPE_WIDTH)
+    for number, (heading, report) in enumerate(rows):
+        if number:
+            out.print()
+        out.print(views.view(heading, report, width=out.width if folded else None, whole=whole), soft_wrap=not folded)
+
+
+def _code(reports: Sequence[Report], fail_on: FailOn) -> int:
+    """Return 6 where a report has a finding that is grave enough."""
+    if fail_on is FailOn.NEVER:
+        return EXIT_OK
+    grave = {rank.value for rank in RANKS[: RANKS.index(fail_on) + 1]}
+    found = any(one.severity.value in grave for report in reports for one in report.findings)
+    return EXIT_ROLLED_BACK if found else EXIT_OK
+
+
+def _list_checks(*, as_json: bool) -> int:
+    """Print every check by its id."""
+    from specctl.doctor.catalogue import by_id
+
+    found = by_id().values()
+    if as_json:
+        rows = [
+            {"id": one.id, "severity": one.severity.value, "title": one.title, "meaning": one.meaning} for one in found
+        ]
+        typer.echo(json.dumps({"checks": rows}, indent=2))
+        return EXIT_OK
+    for one in found:
+        typer.echo(f"{one.id}  {one.severity.value:<7}  {one.title}")
+    return EXIT_OK

@@ -1,0 +1,99 @@
+"""The doctor without a host: evidence from a log, a figures file and a verify trace that somebody gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from specctl.adapters import doctor_files, inventory_files
+from specctl.control import mode as modes
+from specctl.control.mode import Mode
+from specctl.control.sample import engine_lines
+from specctl.control.sample.engine_lines import LineReader
+from specctl.doctor import figures, lines
+from specctl.doctor.evidence import Evidence
+from specctl.doctor.judge import judge
+from specctl.doctor.types import Report
+from specctl.engines.types import EngineProfile
+from specctl.errors import UsageError
+from specctl.fleet.positions import dotted
+from specctl.fleet.profiles import Profiles
+from specctl.fleet.suggest import listed, nearest
+from specctl.rollout.launch import engines
+
+ASSUMED = "sglang-0.5.23"
+"""The build whose conventions hold where none is named: root and bonus are counted; its grammar reads the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the command line names: files, the engine profile that wrote them, and the mode where no file says it."""
+
+    log: str | None = None
+    figures: str | None = None
+    trace: str | None = None
+    engine: str | None = None
+    mode: str | None = None
+
+
+def examine(given: Given) -> Report:
+    """Judge the files; raises UsageError for one that cannot be read, or says what cannot be meant."""
+    return judge(evidence(given))
+
+
+def evidence(given: Given) -> Evidence:
+    """Gather what the files say."""
+    profile = _profile(given.engine or ASSUMED)
+    found = _figures(given.figures)
+    named = (
+        found.evidence
+        if given.engine is None
+        else replace(found.evidence, counts_root=profile.counts_root, counts_bonus=profile.counts_bonus)
+    )
+    texts: list[Iterable[str]] = [found.lines] if found.lines else []
+    if given.log is not None:
+        texts.append(doctor_files.read_log(given.log))
+    log = None
+    if texts:
+        log = lines.read((line for part in texts for line in part), reader_of(profile), whole=given.log is None)
+    mode = named.mode if given.mode is None else _mode(given.mode)
+    return replace(named, log=log, mode=mode, configuration=replace(named.configuration, claimed=mode))
+
+
+def reader_of(profile: EngineProfile) -> LineReader:
+    """Return how a profile's log is read."""
+    return engine_lines.reader(engines()[profile.engine].log, profile.tree_line)
+
+
+def _mode(text: str) -> Mode:
+    try:
+        return modes.parse(text)
+    except ValueError as error:
+        raise UsageError(f"--mode {text}: {error}", hint="--mode ddtree:block_size=8,tree_budget=7") from error
+
+
+def _profile(name: str) -> EngineProfile:
+    """Return a built-in engine profile."""
+    shelf = Profiles({}, inventory_files.BuiltInProfiles())
+    found = shelf.get(name)
+    if found is None:
+        near = nearest(name, shelf.names())
+        guess = f"did you mean {near}?" if near else f"there is {listed(shelf.names())}"
+        raise UsageError(f"there is no engine profile {name}", hint=guess)
+    return found
+
+
+def _figures(path: str | None) -> figures.Figures:
+    if path is None:
+        return figures.Figures(evidence=figures.parse({}).evidence)
+    document = doctor_files.read_figures(path)
+    try:
+        return figures.parse(document.data)
+    except figures.FiguresError as error:
+        places = {dotted(key): spot.value for key, spot in document.spots.items()}
+        said = []
+        for problem in error.problems:
+            key = problem.partition(":")[0]
+            place = places.get(key) or places.get(key.rpartition(".")[0])
+            said.append(f"{path}:{place.line}: {problem}" if place else f"{path}: {problem}")
+        raise UsageError("; ".join(said), hint="docs/doctor.md shows a figures file") from error

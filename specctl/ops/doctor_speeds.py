@@ -1,0 +1,74 @@
+"""How fast a server's modes have been, by what this machine kept: its bench runs, and the calibration that the inventory names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from specctl.adapters import runs
+from specctl.control import calibration
+from specctl.control import mode as modes
+from specctl.control.mode import Mode
+from specctl.doctor.evidence import Speed
+from specctl.errors import SpecctlError
+from specctl.fleet.types import Host, Server
+from specctl.measure import bench
+from specctl.measure.bench_wire import from_wire
+from specctl.ops import agent_note
+
+NEWEST = 32
+
+
+def known(host: Host, server: Server) -> tuple[Speed, ...]:
+    """Return the figures of this very server, oldest first; a file that cannot be read tells nothing."""
+    return (*_of_calibration(server), *_of_benches(host, server))
+
+
+def _of_benches(host: Host, server: Server) -> Iterator[Speed]:
+    for kept in runs.listing("bench").runs[-NEWEST:]:
+        try:
+            found = from_wire(kept.content)
+        except ValueError:
+            continue
+        mode = _mode(found.subject.mode)
+        if (found.subject.host, found.subject.server) != (host.name, server.name) or mode is None:
+            continue
+        yield from (speed for level in found.levels if (speed := _of_level(kept.id, mode, level)) is not None)
+
+
+def _of_level(run: str, mode: Mode, level: bench.Measured) -> Speed | None:
+    """Return the medians of a closed loop's level; an open loop has no concurrency to compare at."""
+    tokens_s = bench.summary(level, "tokens_s")
+    if tokens_s is None or level.concurrency is None or tokens_s.centre <= 0:
+        return None
+    length, steps = bench.summary(level, "accept_length"), bench.summary(level, "verify_steps_s")
+    return Speed(
+        mode=mode,
+        tokens_s=tokens_s.centre,
+        concurrency=float(level.concurrency),
+        tokens_per_step=None if length is None else length.centre,
+        steps_s=None if steps is None else steps.centre,
+        run=run,
+    )
+
+
+def _of_calibration(server: Server) -> Iterator[Speed]:
+    try:
+        text = agent_note.letter(server).calibration
+        found = None if text is None else calibration.parse(json.loads(text))
+    except (SpecctlError, ValueError, RecursionError):
+        return
+    if found is None:
+        return
+    for mode, levels in found.measured.items():
+        rates = dict(found.table.points.get(mode, ()))
+        for level in sorted(levels):
+            if level in rates:
+                yield Speed(mode=mode, tokens_s=rates[level], concurrency=level, run="the calibration")
+
+
+def _mode(text: str | None) -> Mode | None:
+    try:
+        return None if text is None else modes.parse(text)
+    except ValueError:
+        return None
