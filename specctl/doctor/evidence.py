@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from specctl.control.mode import Mode
 from specctl.control.sample.engine import DecodeLine, EngineInfo, EngineLines, Look, Page, TreeLine
+from specctl.doctor.lossless_types import Probe
+from specctl.doctor.replay_types import ReplayResult
 from specctl.lint.types import Finding as LintFinding
 
 
@@ -156,7 +158,8 @@ class Evidence:
     `has_tree_line`: the profile's conventions. `started_s`: when the server started, on the observations' clock. `same_start`:
     whether it was started once only while we looked. `steady`: the mode has not changed since the start. `served` are the
     requests of a short load of our own (`--live`), `served_log` the log windows meanwhile, `served_alone`: nobody else's ran then.
-    `no_gpus`: the engine runs on the processor alone; `knows_xids`: the driver's faults were watched for.
+    `no_gpus`: the engine runs on the processor alone; `knows_xids`: the driver's faults were watched for. `probe`: what the target
+    said of the engine's own tokens, `replay`: what a verify trace shows.
     """
 
     host: str | None = None
@@ -175,6 +178,8 @@ class Evidence:
     served: tuple[Served, ...] = ()
     served_alone: bool = False
     served_log: Log | None = None
+    probe: Probe | None = None
+    replay: ReplayResult | None = None
     gpus: tuple[GpuLook, ...] = ()
     no_gpus: bool = False
     knows_xids: bool = False
