@@ -135,7 +135,10 @@ def verify_in_torch(attention: ModuleType) -> None:
 
 
 def attend_to_blocks(backend, q, layer, batch):  # type: ignore[no-untyped-def]  # the engine's objects
-    """Attend from every request's block to its past and to the block itself: causally, unless the layer sees the whole block."""
+    """Attend from every request's block to its past and to the block itself: as the batch's mask says, else causally.
+
+    A layer that sees the whole block has neither. The mask is flat: for each request a row a token, its past and the block.
+    """
     import torch
     from torch.nn.functional import scaled_dot_product_attention
 
@@ -146,11 +149,16 @@ def attend_to_blocks(backend, q, layer, batch):  # type: ignore[no-untyped-def] 
     keys = backend.token_to_kv_pool.get_key_buffer(layer.layer_id)
     values = backend.token_to_kv_pool.get_value_buffer(layer.layer_id)
     causal = not str(getattr(layer.attn_type, "value", layer.attn_type)).lower().startswith("encoder")
+    mask = batch.spec_info.custom_mask if causal else None
+    read = 0
     for row, (request, length) in enumerate(zip(requests, batch.seq_lens.tolist(), strict=True)):
         past = backend.req_to_token_pool.req_to_token[request, :length].long()
         places = torch.cat([past, batch.out_cache_loc[row * size : (row + 1) * size].long()])
         seen = torch.ones(size, length + size, dtype=torch.bool)
-        if causal:
+        if mask is not None:
+            seen = mask[read : read + seen.numel()].view(seen.shape)
+            read += seen.numel()
+        elif causal:
             seen[:, length:] = torch.tril(seen[:, length:])
         attended = scaled_dot_product_attention(
             blocks[row].transpose(0, 1).unsqueeze(0),

@@ -1,0 +1,105 @@
+"""What the plugin does not do, said before anything is served or, of a request, before it runs.
+
+A tree that would be wrong without a word is worse than none: what was not tested, or what cannot be exact, is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+# A mask of a tree is read by these as the plugin writes it; others were not tried or need another one.
+BACKENDS = ("triton", "torch_native")
+
+
+class RefusedError(ValueError):
+    """A server or a model that the plugin does not serve."""
+
+
+def check_arguments(arguments: object) -> None:
+    """Refuse a server's arguments, with all reasons at once."""
+    reasons = list(_reasons(arguments))
+    if reasons:
+        raise RefusedError("DDTREE does not run so: " + "; ".join(reasons))
+
+
+def _reasons(arguments: object) -> Iterator[str]:
+    def given(name: str) -> object:
+        return getattr(arguments, name, None)
+
+    for flag in ("attention_backend", "prefill_attention_backend", "decode_attention_backend"):
+        backend = given(flag)
+        if backend is not None and backend not in BACKENDS:
+            yield f"--{flag.replace('_', '-')} {backend} is not one of {', '.join(BACKENDS)}, which read a tree's mask"
+    for flag, why in _UNSUPPORTED.items():
+        if given(flag):
+            yield f"--{flag.replace('_', '-')}: {why}"
+    for flag in ("attn_dp_size", "dp_size", "dcp_size", "attn_cp_size", "pp_size"):
+        if _above_one(given(flag)):
+            yield f"--{flag.replace('_', '-')} {given(flag)}: tensor parallelism is the only kind that was tried"
+    if given("disaggregation_mode") not in (None, "null"):
+        yield f"--disaggregation-mode {given('disaggregation_mode')}: prefill and decode on two servers were not tried"
+
+
+_UNSUPPORTED = {
+    "speculative_draft_window_size": "a draft with a window keeps a cache of its own, which a tree does not fill",
+    "speculative_use_block_verification": "a tree is verified node by node",
+    "speculative_adaptive": "the width is the plugin's own to choose",
+    "enable_lora": "adapters were not tried with a tree",
+    "enable_unified_memory": "the pool moves pages under the tree",
+    "enable_hierarchical_cache": "it was not tried with a tree",
+    "enable_two_batch_overlap": "it splits the batch that a tree's mask spans",
+    "enable_mixed_chunk": "a prefill and a tree in one pass were not tried",
+}
+
+
+def _above_one(value: object) -> bool:
+    return isinstance(value, int) and value > 1
+
+
+def check_models(target: object, draft: object) -> None:
+    """Refuse models for whose layers a tree would be wrong. `target` and `draft` are the engine's model runners."""
+    config = target.model_config  # type: ignore[attr-defined]  # the engine's runner
+    if getattr(target, "is_hybrid_swa", False) or getattr(config, "is_hybrid_swa", False):
+        raise RefusedError("DDTREE: the target has layers with a sliding window, whose edge a tree would move")
+    if getattr(target, "mambaish_config", None) is not None:
+        raise RefusedError("DDTREE: the target has recurrent layers, whose state a tree would mix up")
+    model = draft.model  # type: ignore[attr-defined]  # the engine's runner
+    for part, name in (("candidate_selector", "DFlash2"), ("lilicorr", "LiLiCorr"), ("prefix_gru", "Domino")):
+        if getattr(model, part, None) is not None:
+            raise RefusedError(
+                f"DDTREE: the draft has a head of {name}, which does not give each depth one distribution"
+            )
+
+
+def why_not(request: object) -> str | None:
+    """Return why a request is not served with a tree, or None. A penalty changes with each token of a path."""
+    parameters = request.sampling_params  # type: ignore[attr-defined]  # the engine's request
+    for name, neutral in _NEUTRAL.items():
+        value = getattr(parameters, name, neutral)
+        if value not in (neutral, None):
+            return f"DDTREE does not support {name}={value}: it would not be exact on a tree"
+    if getattr(request, "custom_logit_processor", None):
+        return "DDTREE does not support custom logit processors: they would see one path of a tree"
+    if getattr(request, "return_hidden_states", False):
+        return "DDTREE does not support return_hidden_states"
+    if getattr(request, "return_sampling_mask", False):
+        return "DDTREE does not support sampling masks"
+    return None
+
+
+_NEUTRAL: dict[str, float] = {
+    "frequency_penalty": 0.0,
+    "presence_penalty": 0.0,
+    "repetition_penalty": 1.0,
+    "min_new_tokens": 0,
+}
+
+
+def register() -> None:
+    """Have the scheduler ask `why_not` where it asks what DFLASH refuses."""
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType  # type: ignore[import-not-found]  # the engine's
+
+    def ask(original: Callable[..., str | None], request: object, *rest: object, **named: object) -> str | None:
+        return original(request, *rest, **named) or why_not(request)
+
+    HookRegistry.register("sglang.srt.speculative.dflash_utils.validate_dflash_request", ask, HookType.AROUND)

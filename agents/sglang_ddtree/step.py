@@ -1,0 +1,246 @@
+"""One decode step: draft, tree, verify, walk, keep what was accepted. Nothing is read back from the device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from sglang.kernels.ops.speculative.cache_locs import (  # type: ignore[import-not-found]  # the engine's
+    assign_extend_cache_locs_func,
+)
+from sglang.srt.managers.utils import GenerationBatchResult  # type: ignore[import-not-found]  # the engine's
+from sglang.srt.model_executor.forward_batch_info import (  # type: ignore[import-not-found]  # the engine's
+    CaptureHiddenMode,
+    ForwardBatch,
+    ForwardMode,
+    enable_num_token_non_padded,
+)
+from sglang.srt.speculative.dflash_info import DFlashVerifyInput  # type: ignore[import-not-found]  # the engine's
+from sglang.srt.speculative.spec_info import SpeculativeAlgorithm  # type: ignore[import-not-found]  # the engine's
+from sglang.srt.speculative.spec_utils import GrammarTree  # type: ignore[import-not-found]  # the engine's
+
+from sglang_ddtree import engine, masks, metrics, picking, tree_torch
+
+if TYPE_CHECKING:
+    from sglang_ddtree.worker import DDTreeWorker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Where a step's tokens go: each request's `lengths` [R] and the `places` [R, …] in the cache that come after them.
+
+    `bounds` are lengths that the host knows, without what the step adds: the true ones, or more. `most` bounds their sum with
+    what the step adds.
+    """
+
+    lengths: torch.Tensor
+    places: torch.Tensor
+    bounds: torch.Tensor
+    exact: bool
+    most: int
+
+    def host_lengths(self, added: int) -> torch.Tensor:
+        """Return the lengths that attention plans with: those with `added` tokens, or the bounds that have them already."""
+        return self.bounds + added if self.exact else self.bounds
+
+
+def decode(
+    worker: DDTreeWorker,
+    batch: engine.Batch,
+    on_publish: Callable[[torch.Tensor], None] | None = None,
+    grammar_barrier: Callable[[], None] | None = None,
+) -> object:
+    """Run one decode step of a batch and return what the scheduler settles."""
+    held, block = worker.dial.knobs, worker.dial.limits.block_size
+    budget = held.at(len(batch.seq_lens))
+    width = worker.width(budget)
+    room = _room(worker, batch, max(width, block if budget else 1))
+    trees, build_s = _trees(worker, batch, room, budget, held.topk)
+    trees = tree_torch.padded(trees, width)
+    seen = tree_torch.ancestors(trees)
+    grammar = GrammarTree.from_device(*tree_torch.links(trees), trees.tokens) if batch.has_grammar else None
+    out, plan = _verify(worker, batch, room, trees, seen)
+    positions = tree_torch.positions(trees, room.lengths)
+    picks = picking.pick(worker, batch, out.logits_output, positions, grammar, grammar_barrier)
+    walked = tree_torch.walk(trees, seen, picks, min(budget, block - 1))
+    if batch.return_logprob:
+        picking.log_probabilities(batch, out.logits_output, picks, walked.path)
+    commits = (walked.accepted + 1).to(torch.int32)
+    lengths = room.lengths + commits.to(room.lengths.dtype)
+    if on_publish is not None:
+        on_publish(lengths)
+    _keep(worker, room, walked, out.logits_output, plan, commits)
+    result = _result(worker, out, walked, commits, lengths)
+    result.speculative_num_draft_tokens = width
+    step = metrics.Step(
+        requests=len(batch.seq_lens),
+        budget=budget,
+        topk=held.topk,
+        nodes=tree_torch.possible(budget, held.topk, block - 1),
+        build_s=build_s,
+        settle=worker.meter.settle,
+    )
+    setattr(result, metrics.CARRIED, step)
+    return result
+
+
+def _trees(
+    worker: DDTreeWorker, batch: engine.Batch, room: Room, budget: int, topk: int
+) -> tuple[tree_torch.Trees, float]:
+    """Draft a tree a request; return them and the seconds that the host took for it, the draft's pass not counted."""
+    roots = batch.spec_info.bonus_tokens.view(-1).long()
+    if not budget:
+        nothing = torch.zeros((len(roots), 1, 1), dtype=torch.int64, device=roots.device)
+        return tree_torch.grow(roots, nothing, nothing.float(), 0), 0.0
+    hidden = _draft(worker, batch, room, roots)
+    began = time.perf_counter()
+    tokens, scores = worker.alternatives(hidden, topk)
+    return tree_torch.grow(roots, tokens, scores, budget), time.perf_counter() - began
+
+
+def _result(
+    worker: DDTreeWorker, out: engine.Output, walked: tree_torch.Walk, commits: torch.Tensor, lengths: torch.Tensor
+) -> GenerationBatchResult:
+    last = walked.committed.gather(1, walked.accepted.unsqueeze(1)).flatten()
+    return GenerationBatchResult(
+        logits_output=out.logits_output,
+        next_token_ids=walked.committed.flatten(),
+        accept_lens=commits,
+        can_run_cuda_graph=out.can_run_cuda_graph,
+        next_draft_input=worker.next_input(last, lengths),
+        speculative_output_stride=walked.committed.shape[1],
+        new_seq_lens=lengths,
+    )
+
+
+def _room(worker: DDTreeWorker, batch: engine.Batch, width: int) -> Room:
+    """Find the next `width` places of each request: the scheduler reserved them before the step."""
+    lengths = batch.seq_lens
+    if lengths.device.type != "cpu":
+        # They may come from the stream of the step before.
+        lengths.record_stream(torch.get_device_module(lengths.device).current_stream())
+    table = worker.model_runner.req_to_token_pool.req_to_token
+    places = assign_extend_cache_locs_func(
+        req_pool_indices=batch.req_pool_indices,
+        req_to_token=table,
+        start_offset=lengths,
+        end_offset=lengths + width,
+        batch_size=len(lengths),
+        draft_token_num=width,
+        device=lengths.device,
+    ).view(len(lengths), width)
+    known, reserved = batch.seq_lens_cpu, batch.spec_info.nxt_kv_lens_cpu
+    sums = [int(known.sum()) + width * len(lengths)] if known is not None else []
+    sums += [int(reserved.sum())] if reserved is not None else []
+    longest = len(lengths) * (worker.model_runner.model_config.context_len + width)
+    return Room(
+        lengths=lengths,
+        places=places,
+        bounds=reserved if known is None else known,
+        exact=known is not None,
+        most=min(max(sums), longest),
+    )
+
+
+def _plan(worker: DDTreeWorker, batch: engine.Batch, room: Room, width: int) -> engine.Plan:
+    plan: engine.Plan = worker.model_runner.kv_index_translator.plan(
+        req_pool_indices=batch.req_pool_indices,
+        seq_lens=room.lengths,
+        seq_lens_cpu=room.bounds,
+        write_virtual=room.places[:, :width].flatten(),
+        read_extent=width,
+    )
+    return plan
+
+
+def _draft(worker: DDTreeWorker, batch: engine.Batch, room: Room, roots: torch.Tensor) -> torch.Tensor:
+    """Fill a block of masks after each request's last token; return the draft's hidden states [R, block, hidden]."""
+    block, requests = worker.dial.limits.block_size, len(roots)
+    ids, embeds = worker.masked_block(roots)
+    bounds = room.host_lengths(block).to(torch.int32)
+    offsets = torch.arange(block, device=roots.device)
+    counted = requests * block
+    forward = ForwardBatch(
+        forward_mode=ForwardMode.TARGET_VERIFY,
+        batch_size=requests,
+        input_ids=ids,
+        req_pool_indices=batch.req_pool_indices,
+        seq_lens=room.lengths,
+        out_cache_loc=room.places[:, :block].flatten(),
+        seq_lens_sum=int(bounds.sum()),
+        seq_lens_cpu=bounds,
+        positions=(room.lengths.unsqueeze(1) + offsets).flatten(),
+        input_embeds=embeds,
+        spec_algorithm=SpeculativeAlgorithm.DFLASH,
+        spec_info=worker.block_info,
+        capture_hidden_mode=CaptureHiddenMode.NULL,
+        num_token_non_padded=(
+            torch.full((), counted, dtype=torch.int32, device=roots.device) if enable_num_token_non_padded() else None
+        ),
+        global_num_token_non_padded_cpu=counted,
+        can_run_decode_cuda_graph=batch.can_run_decode_cuda_graph,
+    )
+    return worker.draft(forward, _plan(worker, batch, room, block))
+
+
+def _verify(
+    worker: DDTreeWorker, batch: engine.Batch, room: Room, trees: tree_torch.Trees, seen: torch.Tensor
+) -> tuple[engine.Output, engine.Plan]:
+    """Run the target over the trees; return its output and the plan of where it wrote."""
+    width = trees.tokens.shape[1]
+    plan = _plan(worker, batch, room, width)
+    tree = DFlashVerifyInput(
+        draft_token=trees.tokens.flatten(),
+        positions=tree_torch.positions(trees, room.lengths).flatten(),
+        draft_token_num=width,
+        custom_mask=masks.full(seen, room.lengths, width * room.most),
+        capture_hidden_mode=CaptureHiddenMode.FULL,
+        kv_loc_plan=plan,
+    )
+    batch.out_cache_loc = room.places[:, :width].flatten()
+    before = batch.seq_lens_cpu, batch.seq_lens_sum
+    bounds = room.host_lengths(width)
+    batch.seq_lens_cpu, batch.seq_lens_sum = bounds, int(bounds.sum())
+    forward, _ = tree.prepare_for_verify(batch, worker.target_worker)
+    batch.seq_lens_cpu, batch.seq_lens_sum = before
+    return worker.target_worker.forward_batch_generation(
+        batch=None, forward_batch=forward, is_verify=True, skip_attn_backend_init=True
+    ), plan
+
+
+def _keep(
+    worker: DDTreeWorker,
+    room: Room,
+    walked: tree_torch.Walk,
+    output: engine.Logits,
+    plan: engine.Plan,
+    commits: torch.Tensor,
+) -> None:
+    """Bring the accepted path to the front of its places, and let the draft see what the target saw along it."""
+    requests, columns = walked.path.shape
+    places = torch.arange(columns, device=walked.path.device)
+    on_path = places <= walked.accepted.unsqueeze(1)
+    if columns > 1:
+        move(worker, room.places, torch.where(on_path, walked.path, places))
+    if output.hidden_states is None:
+        raise RuntimeError("DDTREE: the target's pass gave no hidden states")
+    width = output.next_token_logits.shape[0] // requests
+    hidden = along(output.hidden_states, walked.path, width)
+    worker.remember(hidden, plan, room.lengths.unsqueeze(1) + places, commits)
+    output.hidden_states = None  # else the overlap scheduler copies them to the host, for nobody
+
+
+def move(worker: DDTreeWorker, places: torch.Tensor, path: torch.Tensor) -> None:
+    """Copy keys and values of each request's nodes `path` [R, P] to its first P places; a node may lie in its own place."""
+    into = places[:, 1 : path.shape[1]].flatten()
+    worker.model_runner.token_to_kv_pool.move_kv_cache(into, places.gather(1, path)[:, 1:].flatten())
+
+
+def along(hidden: torch.Tensor, path: torch.Tensor, width: int) -> torch.Tensor:
+    """Return the hidden states [R, P, …] of the nodes on each path, of all nodes [R × width or more, …]."""
+    requests = len(path)
+    trees = hidden[: requests * width].view(requests, width, -1)
+    return trees.gather(1, path.unsqueeze(-1).expand(-1, -1, trees.shape[-1]))
