@@ -1,0 +1,147 @@
+"""What a sweep found: the best modes by concurrency, the crossovers with their doubt, and whether trees, or any drafts, pay at all.
+
+Nothing is said of a concurrency outside of those that were measured, and a crossover is told as the stretch between two measured
+ones: whatever may be best at its low end is worse for certain at its high end. That stretch is the interval, and no curve's.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from specctl.algos import ALGOS
+from specctl.algos.types import Shape
+from specctl.control.mode import Mode
+from specctl.measure.sweep import Question, Segment
+from specctl.measure.sweep_next import orders
+from specctl.measure.sweep_order import Order, Standing, apart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossover:
+    """Where the best mode changes: between `low` and `high`, most likely `at` (None where nobody can tell).
+
+    `before`, `after`: the modes of which one is best at either end, the likeliest first; none is in both.
+    """
+
+    before: tuple[Mode, ...]
+    after: tuple[Mode, ...]
+    low: int
+    high: int
+    at: float | None = None
+
+
+class Answer(enum.Enum):
+    """Whether something pays: somewhere, nowhere that was measured, or nobody knows yet."""
+
+    PAYS = "pays"
+    NEVER = "never pays here"
+    OPEN = "not decided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer for one kind of modes; `at`: the concurrencies where one of them is best for certain, `open`: undecided ones."""
+
+    answer: Answer
+    at: tuple[int, ...] = ()
+    open: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Neighbouring concurrencies at which the same modes are best: one for certain, several level, or undecided among them."""
+
+    low: int
+    high: int
+    modes: tuple[Mode, ...]
+    decided: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """All that a sweep says. `trees`, `drafts`: None where no such mode was measured, or nothing beside it to compare with."""
+
+    orders: Mapping[int, Order]
+    stretches: tuple[Stretch, ...]
+    crossovers: tuple[Crossover, ...]
+    trees: Verdict | None
+    drafts: Verdict | None
+
+    @property
+    def open(self) -> tuple[int, ...]:
+        """Return the concurrencies at which the best mode is not known."""
+        return tuple(at for at, each in self.orders.items() if not decided(each))
+
+
+def found(question: Question, segments: Sequence[Segment]) -> Found:
+    """Return what the segments say."""
+    known = orders(question, segments)
+    return Found(
+        orders=known,
+        stretches=tuple(_stretches(known)),
+        crossovers=tuple(_crossovers(known)),
+        trees=_verdict(question, known, lambda mode: ALGOS[mode.algo].shape is Shape.TREE),
+        drafts=_verdict(question, known, lambda mode: ALGOS[mode.algo].drafts),
+    )
+
+
+def decided(each: Order) -> bool:
+    """Claim that the best modes at a concurrency are known."""
+    return not each.open and each.noise is not None
+
+
+def _stretches(known: Mapping[int, Order]) -> Iterator[Stretch]:
+    rows = [(at, tuple(sorted(each.contenders)), decided(each)) for at, each in known.items()]
+    for (modes, sure), group in itertools.groupby(rows, key=lambda row: row[1:]):
+        levels = [at for at, _, _ in group]
+        yield Stretch(low=levels[0], high=levels[-1], modes=modes, decided=sure)
+
+
+def _crossovers(known: Mapping[int, Order]) -> Iterator[Crossover]:
+    rows = list(known.values())
+    begin = 0
+    for place, high in enumerate(rows):
+        low = next((one for one in reversed(rows[begin:place]) if apart(one, high)), None)
+        if low is not None:
+            between = rows[rows.index(low) : place + 1]
+            yield Crossover(
+                before=low.contenders,
+                after=high.contenders,
+                low=low.concurrency,
+                high=high.concurrency,
+                at=crossing(between, low.best, high.best),
+            )
+            begin = place
+
+
+def crossing(between: Sequence[Order], before: Mode, after: Mode) -> float | None:
+    """Return the concurrency where the means of two modes cross, straight between measured ones on a scale of doubling."""
+    both = [each for each in between if before in each.means and after in each.means]
+    leads = [(each.concurrency, each.lead(after) - each.lead(before)) for each in both]
+    for (low, ahead), (high, behind) in itertools.pairwise(leads):
+        if ahead >= 0 > behind:
+            return low * math.pow(high / low, ahead / (ahead - behind))
+    return None
+
+
+def _verdict(question: Question, known: Mapping[int, Order], kind: Callable[[Mode], bool]) -> Verdict | None:
+    """Say whether modes of a kind pay: one of them is best for certain somewhere, or another is best or level everywhere."""
+    if not known or not any(map(kind, question.modes)) or all(map(kind, question.modes)):
+        return None
+    wins = tuple(at for at, each in known.items() if all(map(kind, each.contenders)) and each.noise is not None)
+    open_ones = tuple(at for at, each in known.items() if at not in wins and not _as_good(each, kind))
+    answer = Answer.PAYS if wins else Answer.OPEN if open_ones else Answer.NEVER
+    return Verdict(answer=answer, at=wins, open=open_ones)
+
+
+def _as_good(each: Order, kind: Callable[[Mode], bool]) -> bool:
+    """Claim that a mode of another kind is best, or level with the best, and that no mode of this kind may be better."""
+    if each.noise is None:
+        return False
+    others = (Standing.BEST, Standing.LEVEL)
+    served = any(not kind(mode) and standing in others for mode, standing in each.standings.items())
+    return served and not any(kind(mode) and standing is Standing.OPEN for mode, standing in each.standings.items())
