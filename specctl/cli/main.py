@@ -42,12 +42,26 @@ def root(
 @cache
 def mount() -> None:
     """Add every command group to the app, once: a second time, each would stand in it twice."""
-    from specctl.cli import agent, bench, deploy, inventory, lifecycle, lint, lock, look, preflight, render, simulate
+    from specctl.cli import (
+        ab,
+        agent,
+        bench,
+        deploy,
+        doctor,
+        inventory,
+        lifecycle,
+        lint,
+        lock,
+        look,
+        preflight,
+        render,
+        simulate,
+    )
 
     app.add_typer(inventory.app, name="inventory", help="Check, list and explain the inventory.")
     app.add_typer(lock.app, name="lock", help="See, take or release the lease on a server.")
     inventory.mount(app)
-    for group in (render, lint, preflight, deploy, lifecycle, look, agent, simulate, bench):
+    for group in (render, lint, preflight, deploy, lifecycle, look, agent, simulate, bench, ab, doctor):
         group.mount(app)
 
 

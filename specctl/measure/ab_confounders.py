@@ -16,7 +16,7 @@ from specctl.measure.ab_types import PRIMARY, Segment
 from specctl.measure.figures import Figures
 
 CLOCK_PART = 0.02
-FLIGHT_PART = 0.02
+FLIGHT_PART = 0.05
 PROMPT_PART = 0.01
 CACHED_PART = 0.02
 DRIFT_PART = 0.03

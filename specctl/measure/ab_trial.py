@@ -27,10 +27,10 @@ class Ask:
     prompts: str = "mixed"
     cycles: int = 2
     runs: int = 3
-    rounds: int = 2
-    seconds: float = 20.0
+    rounds: int = 4
+    seconds: float = 0.0
     warmup: int = 1
-    seed: int = 1
+    seed: int = 0
     wanted: float = 0.05
     options_b: tuple[str, ...] = ()
     env_b: tuple[str, ...] = ()

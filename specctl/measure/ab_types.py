@@ -24,6 +24,7 @@ class Quantity:
 
     key: str
     label: str
+    short: str
     unit: str
     better: Better
     more: str = "higher"
@@ -35,14 +36,31 @@ class Quantity:
 MS = 1000.0
 PRIMARY = "tokens_s"
 QUANTITIES: tuple[Quantity, ...] = (
-    Quantity(key=PRIMARY, label="tok/s", unit="", better=Better.HIGHER, more="faster", less="slower"),
-    Quantity(key="request_tokens_s", label="tok/s a request", unit="", better=Better.HIGHER),
-    Quantity(key="ttft_s", label="first token", unit="ms", better=Better.LOWER, more="later", less="earlier", scale=MS),
-    Quantity(key="itl_s", label="token to token", unit="ms", better=Better.LOWER, scale=MS, digits=2),
-    Quantity(key="itl_p99_s", label="token to token, p99", unit="ms", better=Better.LOWER, scale=MS, digits=2),
-    Quantity(key="accept_length", label="accept length", unit="", better=Better.HIGHER, digits=3),
-    Quantity(key="verify_steps_s", label="verify steps/s", unit="", better=Better.HIGHER),
-    Quantity(key="power_w", label="power", unit="W", better=Better.NEITHER, digits=0),
+    Quantity(key=PRIMARY, label="tok/s", short="tok/s", unit="", better=Better.HIGHER, more="faster", less="slower"),
+    Quantity(key="request_tokens_s", label="tok/s a request", short="a request", unit="", better=Better.HIGHER),
+    Quantity(
+        key="ttft_s",
+        label="first token",
+        short="TTFT",
+        unit="ms",
+        better=Better.LOWER,
+        more="later",
+        less="earlier",
+        scale=MS,
+    ),
+    Quantity(key="itl_s", label="token to token", short="ITL", unit="ms", better=Better.LOWER, scale=MS, digits=2),
+    Quantity(
+        key="itl_p99_s",
+        label="token to token, p99",
+        short="ITL p99",
+        unit="ms",
+        better=Better.LOWER,
+        scale=MS,
+        digits=2,
+    ),
+    Quantity(key="accept_length", label="accept length", short="accept", unit="", better=Better.HIGHER, digits=3),
+    Quantity(key="verify_steps_s", label="verify steps/s", short="steps/s", unit="", better=Better.HIGHER),
+    Quantity(key="power_w", label="power", short="power", unit="W", better=Better.NEITHER, digits=0),
 )
 
 

@@ -17,6 +17,9 @@ WANTED = 0.05
 # Two greedy chains that are the same have the same accept length to this part; below it nothing is said of a difference.
 SAME = 1e-6
 
+# Above this part a number of percent says nothing more.
+MOST = 10.0
+
 
 class Call(enum.Enum):
     """What can be said: a difference, none that matters, or nothing yet."""
@@ -162,7 +165,9 @@ def percent(ratio: float, digits: int = 1) -> str:
 
 
 def number(ratio: float, digits: int = 1) -> str:
-    """Write a part as a number of percent, with the true minus sign and no negative zero."""
+    """Write a part as a number of percent, with the true minus sign and no negative zero; beyond ten times it is only said so."""
+    if ratio >= MOST:
+        return f">{100 * MOST:.0f}"
     text = f"{100 * ratio:.{digits}f}"
     if float(text) == 0:
         text = text.removeprefix("-")

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 
 from specctl.errors import RemoteCommandError, SpecctlError
 from specctl.fleet.types import Server
+from specctl.measure.ab_planned import figures_for
 from specctl.measure.ab_trial import Ask, Trial
 from specctl.measure.ab_types import LevelSeen, Output, Segment
-from specctl.measure.figures import Figures, figures
+from specctl.measure.figures import Figures
 from specctl.measure.load import Closed, Level, Prompt
 from specctl.ops import ab_around, ab_rest
 from specctl.ops.ab_answers import answers
@@ -103,7 +104,7 @@ def _run(work: Measuring, trial: Trial, client: EngineClient, watch: Watch, numb
 
     measured = run_level(client, level, work.prompts, show=show, cancel=work.bench.stop.asked, watch=watch)
     work.heed()
-    found = figures(measured)
+    found = figures_for(measured)
     if measured.stopped is not None or found.tokens_s is None:
         raise RemoteCommandError(
             f"arm {name_of(trial, place)} at {level.concurrency}: {measured.stopped or 'no steady stretch was measured'}",
