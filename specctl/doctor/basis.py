@@ -183,8 +183,13 @@ class Told:
 
 
 def told(windows: Sequence[Pair]) -> Told:
-    """Return the means over the tree lines of log windows; a figure that no line tells is None."""
+    """Return the means over the tree lines of log windows; a figure that no line tells is None.
+
+    A chain has no such lines: its drafts are the accept length of its decode lines less the bonus token.
+    """
     lines = [one.tree for one in windows if one.tree is not None]
+    if not lines:
+        return _of_chain(windows)
     weighted: dict[str, list[tuple[float, float]]] = {"drafts": [], "commit": [], "depth": []}
     for line in lines:
         weight = float(line.batch or 1)
@@ -193,6 +198,12 @@ def told(windows: Sequence[Pair]) -> Told:
                 weighted[name].append((value, weight))
     means = {name: mean(pairs) for name, pairs in weighted.items()}
     return Told(lines=len(lines), drafts=means["drafts"], commit=means["commit"], depth=means["depth"])
+
+
+def _of_chain(windows: Sequence[Pair]) -> Told:
+    decoded = [one.decode for one in windows if one.decode is not None and one.decode.accept_length is not None]
+    length = mean(((one.accept_length or 0.0), float(one.running or 1)) for one in decoded)
+    return Told(lines=len(decoded), drafts=None if length is None else length - 1)
 
 
 def mean(pairs: Iterable[tuple[float, float]]) -> float | None:

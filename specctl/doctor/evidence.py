@@ -68,6 +68,10 @@ class Observation:
     page: Page | None = None
 
 
+OWN_RUN = "this load"
+"""The `run` of a speed that was measured by the doctor's own load: nothing is compared with itself."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
     """How fast a mode was at a concurrency; tokens a second are output tokens of all requests together.

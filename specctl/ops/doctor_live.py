@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from specctl.control.sample.engine import EngineInfo
 from specctl.doctor import lines
-from specctl.doctor.evidence import Evidence, Log, Observation, Served, Speed
+from specctl.doctor.evidence import OWN_RUN, Evidence, Log, Observation, Served, Speed
 from specctl.measure.figures import figures, foreign
 from specctl.measure.load import Closed, Level, Prompt, Run
 from specctl.ops import doctor_gpus, doctor_look
@@ -27,7 +27,6 @@ LOOK_EACH_S = 1.0
 LOG_LAG_S = 1.0
 """A line is in the log this long after it was printed, at the most."""
 CONTEXT_SHARE = 0.5
-RUN = "this load"
 
 Show = Callable[[Progress], None]
 
@@ -130,7 +129,7 @@ def _speed(evidence: Evidence, run: Run) -> tuple[Speed, ...]:
         concurrency=1.0,
         tokens_per_step=found.accept_length,
         steps_s=found.verify_steps_s,
-        run=RUN,
+        run=OWN_RUN,
     )
     return (speed,)
 

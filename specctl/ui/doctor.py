@@ -54,8 +54,8 @@ def _unknown(one: Unknown, width: int | None) -> Iterator[Text]:
 
 
 def _passed(one: Passed, width: int | None) -> Iterator[Text]:
-    head = f"{one.id}  "
-    yield from _hanging(head, f"passed: not that {one.title}" + (f" ({one.note})" if one.note else ""), width, "good")
+    note = f" ({one.note})" if one.note else ""
+    yield from _hanging(f"{one.id}  ", f"passed: no sign that {one.title}{note}", width, "good")
 
 
 def _count(report: Report, width: int | None, *, folded: bool) -> Iterator[Text]:

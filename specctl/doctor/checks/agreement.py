@@ -175,7 +175,7 @@ CHECKS = CheckSet(
         ),
         Check(
             id="M023",
-            title="one mean over mixed batch sizes",
+            title="one mean stands for mixed batch sizes",
             meaning="Accept lengths of different batch sizes or concurrencies are of different requests: one mean hides both.",
             looks_at="decode lines by batch size; figures by concurrency",
             effect="none on tokens; comparisons made with the mean are wrong",
@@ -185,7 +185,7 @@ CHECKS = CheckSet(
         ),
         Check(
             id="M024",
-            title="accept rates of chain and tree compared",
+            title="accept rates of chain and tree are compared",
             meaning="A rate is per draft in a chain and per node in a tree, so it falls as the budget grows.",
             looks_at="accept rates of figures by mode",
             effect="none on tokens; the comparison is wrong",

@@ -160,7 +160,7 @@ CHECKS = CheckSet(
         ),
         Check(
             id="M018",
-            title="an accept rate over 1",
+            title="an accept rate is over 1",
             meaning="A rate is accepted over drafted: over 1 it counts the bonus token, or another step's drafts.",
             looks_at="accept rate of decode lines and of figures",
             effect="none on tokens; the figure is wrong",

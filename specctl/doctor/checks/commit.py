@@ -105,7 +105,7 @@ def _thrown_away(evidence: Evidence) -> Verdict:
     return Hit(
         message=f"a step accepts {weighed.told.drafts:.2f} drafts, which with the bonus make {weighed.due:.2f} tokens, "
         f"and requests got {weighed.got.length:.2f}",
-        evidence=(weighed.got.source, f"drafts of {weighed.told.lines} tree lines"),
+        evidence=(weighed.got.source, f"drafts of {weighed.told.lines} lines"),
         effect=f"{share:.0f} % of what verification accepts is thrown away, unless drafts are overcounted",
         confidence=Confidence.LIKELY,
     )

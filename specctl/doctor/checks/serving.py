@@ -7,11 +7,14 @@ from itertools import pairwise
 
 from specctl.control.sample.engine import FROZEN_AFTER_S
 from specctl.doctor import basis, decide, windows
-from specctl.doctor.evidence import Evidence, Observation, Pair
+from specctl.doctor.evidence import OWN_RUN, Evidence, Observation, Pair
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Hit, Unsure, Verdict
 from specctl.lint.types import Severity
 
 OVERLAP_OFF = "--disable-overlap-schedule"
+SLOWER = 1.5
+"""Another context or prompt moves a step by less; no source, a choice."""
+SAME_BATCH = 0.5
 LEAST_LOOKS = 3
 LEAST_SPAN_S = 2.0
 
@@ -47,6 +50,8 @@ def _few(numbers: Sequence[int]) -> str:
 def _overlap(evidence: Evidence) -> Verdict:
     """Find the overlap scheduler off: as the algo implies, or for nothing."""
     told = evidence.configuration.overlap
+    if evidence.no_gpus:
+        return Beside()
     if told is None:
         return Unsure(reason="/server_info does not say whether the overlap scheduler runs", decide=decide.ANSWERS)
     if told:
@@ -114,12 +119,10 @@ def _slow_steps(evidence: Evidence) -> Verdict:
         return Unsure(reason="no decode steps were counted while we looked", decide=decide.LOAD)
     sums = sum(decoded[1:], decoded[0])
     batch, now = sums.batch, sums.step_s
-    near = [
-        one
-        for one in basis.of_mode(evidence, evidence.mode)
-        if one.concurrency is not None and basis.step_s(one) is not None
+    past = [
+        one for one in basis.of_mode(evidence, evidence.mode) if one.run != OWN_RUN and basis.step_s(one) is not None
     ]
-    near = [one for one in near if batch is not None and abs((one.concurrency or 0.0) - batch) <= 0.5]
+    near = [one for one in past if batch is not None and abs((one.concurrency or 0.0) - batch) <= SAME_BATCH]
     if not near or now is None or sums.steps < basis.LEAST_STEPS:
         return Unsure(
             reason="no step time of this mode and batch to compare with",
@@ -133,9 +136,6 @@ def _slow_steps(evidence: Evidence) -> Verdict:
         evidence=(f"{sums.steps:.0f} steps while we looked",),
     )
 
-
-SLOWER = 1.5
-"""Another context or prompt moves a step by less; no source, a choice."""
 
 CHECKS = CheckSet(
     name="serving",
