@@ -56,12 +56,13 @@ def mount() -> None:
         preflight,
         render,
         simulate,
+        top,
     )
 
     app.add_typer(inventory.app, name="inventory", help="Check, list and explain the inventory.")
     app.add_typer(lock.app, name="lock", help="See, take or release the lease on a server.")
     inventory.mount(app)
-    for group in (render, lint, preflight, deploy, lifecycle, look, agent, simulate, bench, ab, doctor):
+    for group in (render, lint, preflight, deploy, lifecycle, look, agent, simulate, bench, ab, doctor, top):
         group.mount(app)
 
 

@@ -39,7 +39,7 @@ def top(
     allow_acts: Annotated[
         bool, typer.Option("--allow-acts", help="Offer switch, pin, hold, rollback, each behind its plan and a yes.")
     ] = False,
-    every: Annotated[
+    period_s: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.5, max=60.0, help="Look at hosts so often.")
     ] = 1.0,
     theme: Annotated[str, typer.Option("--theme", help="auto, dark or light.", metavar="THEME")] = "auto",
@@ -64,12 +64,12 @@ def top(
         terminal.require(os.environ, sys.stdin, sys.stdout, sys.stderr)
     pairs = chosen.pairs(every=not chosen.given)
     _require_there(view, pairs)
-    return _run(pairs, every, theme, view, screenshot, cells, allow_acts=allow_acts)
+    return _run(pairs, period_s, theme, view, screenshot, cells, allow_acts=allow_acts)
 
 
 def _run(
     pairs: Sequence[tuple[Host, Server]],
-    every: float,
+    period_s: float,
     theme: str,
     view: str | None,
     screenshot: Path | None,
@@ -78,23 +78,22 @@ def _run(
     allow_acts: bool,
 ) -> int:
     """Watch, draw, and hang up at the end."""
-    from specctl.ops import sights_host
-    from specctl.ops.sights import Watch
+    from specctl.ops.sights import Watch, sources
     from specctl.tui import terminal
     from specctl.tui.app import Top
 
+    watch = Watch(sources(pairs), period_s=period_s)
+    watch.start()
     light = terminal.asks_light() if screenshot is None and theme == "auto" and "NO_COLOR" not in os.environ else None
     shot_colours = {**os.environ, "COLORTERM": "truecolor"} if screenshot is not None else os.environ
-    watch = Watch(sights_host.sources(pairs), period_s=every)
     app = Top(
         watch,
         performer=_performer(pairs) if allow_acts else None,
         palette=terminal.palette_for(shot_colours, theme, light=light),
         ascii_only=screenshot is None and terminal.ascii_only(os.environ, sys.stdout.encoding),
-        period_s=every,
+        period_s=period_s,
         open_at=view,
     )
-    watch.start()
     try:
         if screenshot is not None:
             _shoot(app, watch, screenshot, cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from rich.text import Text
 
@@ -40,8 +41,9 @@ def requests(sight: Sight, past: Past, width: int, height: int) -> list[Text]:
     lines = [rule(_said(sight), width, span_text(past))]
     for row in range(height - 1, -1, -1):
         line = _axis(top, row, height)
-        for run, whole in zip(below, above, strict=True):
-            line.append_text(_stacked(run, whole, row))
+        cells = [_stacked(run, whole, row) for run, whole in zip(below, above, strict=True)]
+        for style, alike in groupby(cells, key=lambda cell: cell[1]):
+            line.append("".join(sign for sign, _ in alike), style=style)
         lines.append(line)
     return lines
 
@@ -51,14 +53,14 @@ def _said(sight: Sight) -> str:
     return f"requests  {run} running, {queue} queued {QUEUED}"
 
 
-def _stacked(run: int | None, whole: int | None, row: int) -> Text:
-    """Return one cell: what runs where it reaches, else what waits."""
+def _stacked(run: int | None, whole: int | None, row: int) -> tuple[str, str]:
+    """Return one cell and its style: what runs where it reaches, else what waits."""
     if run is None or whole is None:
-        return text(" ")
+        return " ", ""
     reached = run - row * WHOLE
     if reached > 0:
-        return text(LEVELS[min(reached, WHOLE) - 1], "line.run")
-    return text(QUEUED, "line.wait") if whole - row * WHOLE >= WHOLE // 2 and whole > run else text(" ")
+        return LEVELS[min(reached, WHOLE) - 1], "line.run"
+    return (QUEUED, "line.wait") if whole - row * WHOLE >= WHOLE // 2 and whole > run else (" ", "")
 
 
 def figures(title: str, series: Line, past: Past, width: int, height: int, style: str) -> list[Text]:
