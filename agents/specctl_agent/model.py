@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from specctl.control import calibration, profile
-from specctl.control.calibration import CalibrationError
+from specctl.control.calibration import Calibration, CalibrationError
+from specctl.control.calibration_facts import differences
 from specctl.control.mode import Mode
 from specctl.control.policy_types import Now
 from specctl.control.prior import Key, prior
 from specctl.control.rates import Estimate, Rates
 from specctl.control.rates_blend import blend
 from specctl.rollout import server_note
+from specctl_agent import here
+from specctl_agent.here import UNSEEN, Graphics
 from specctl_agent.places import Place
 from specctl_agent.storing import Complaints
 from specctl_agent.watch import Watch
@@ -83,31 +86,24 @@ class Models:
     """The models of all servers; a calibration is read again when its file has changed."""
 
     complaints: Complaints
-    _files: dict[str, tuple[object, Rates | None]] = field(default_factory=dict)
+    _files: dict[str, tuple[object, Calibration, Rates]] = field(default_factory=dict)
 
-    def rates(self, place: Place, watch: Watch, now: Now) -> Rates:
+    def rates(self, place: Place, watch: Watch, now: Now, graphics: Graphics = UNSEEN) -> Rates:
         """Return what is known of the modes' speed now; where nothing is, it says so of each."""
         return Kept(
             blend(
                 profile.observations(watch.profile, now.wall_s),
-                self._calibration(place),
+                self._calibration(place, watch, graphics),
                 published(place, watch),
                 watch.mode,
             )
         )
 
-    def _calibration(self, place: Place) -> Rates | None:
-        path = place.agent_folder / server_note.CALIBRATION
+    def _calibration(self, place: Place, watch: Watch, graphics: Graphics) -> Rates | None:
+        """Return the calibration's rates; None, and a complaint, where it cannot be used or was measured on something else."""
         subject = f"calibration of {place.name}"
         try:
-            found = path.stat()
-            stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
-            known = self._files.get(place.name)
-            if known is not None and known[0] == stamp:
-                return known[1]
-            with path.open("rb") as file:
-                plain = json.loads(file.read(FILE_BYTES))
-            made: Rates | None = Fitted(calibration.parse(plain).table)
+            found = self._read(place)
         except FileNotFoundError:
             self.complaints.over(subject)
             return None
@@ -115,9 +111,25 @@ class Models:
             reason = error.problems[0] if isinstance(error, CalibrationError) else str(error)
             self.complaints.trouble(subject, f"cannot be used: {reason}")
             return None
+        read, made = found
+        strange = differences(read.holds_for, here.facts(place, watch, graphics))
+        if strange:
+            self.complaints.trouble(subject, f"does not hold here: {strange[0]}")
+            return None
         self.complaints.over(subject)
-        self._files[place.name] = (stamp, made)
         return made
+
+    def _read(self, place: Place) -> tuple[Calibration, Rates]:
+        """Read the file, unless it is the one that was read last."""
+        path = place.agent_folder / server_note.CALIBRATION
+        found = path.stat()
+        stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+        known = self._files.get(place.name)
+        if known is None or known[0] != stamp:
+            with path.open("rb") as file:
+                read = calibration.parse(json.loads(file.read(FILE_BYTES)))
+            known = self._files[place.name] = (stamp, read, Fitted(read.table))
+        return known[1], known[2]
 
 
 def published(place: Place, watch: Watch) -> Rates | None:

@@ -18,6 +18,7 @@ from specctl_agent.decisions import DecisionJournal
 from specctl_agent.errands import Done, Errands
 from specctl_agent.eyes import endpoint, open_eyes
 from specctl_agent.gpu_watch import GpuWatch
+from specctl_agent.here import Graphics
 from specctl_agent.keeping import Keeping
 from specctl_agent.log import ERROR, INFO, WARNING, Log
 from specctl_agent.mind import Beside, Mind, means_of, text_of
@@ -43,7 +44,7 @@ class Means:
     journal: DecisionJournal
     log: Log
     open_hands: Callable[[Place], Acting]
-    rates: Callable[[Place, Watch, Now], Rates]
+    rates: Callable[[Place, Watch, Now, Graphics], Rates]
     find: Callable[[str], Place | None]
 
 
@@ -167,7 +168,8 @@ class Ward:
         self._ways = self.ways.read(now.mono_s).value or self._ways
         if now.mono_s >= self._rates_s or self.watch.mode != self._rates_for:
             self._rates_s, self._rates_for = now.mono_s + RATES_EACH_S, self.watch.mode
-            self._rates = self.means.rates(self.watch.place, self.watch, now)
+            graphics = gpus.graphics(self.watch.place.note.server.gpus)
+            self._rates = self.means.rates(self.watch.place, self.watch, now, graphics)
         holder = self.errands.acting.holder()
         beside = Beside(
             ways=self._ways,

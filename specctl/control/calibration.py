@@ -1,24 +1,30 @@
 """A calibration file: what a host, or a model of one, serves by mode and concurrency; a mapping in, a value out.
 
 The format holds that of shared model files: `modes` maps a mode ("dflash", "ddtree:tree_budget=16") to concurrency → output tokens
-a second of the whole server. Optional: `max_running` (requests that run at once), `prefill_s_per_input_token` (seconds), `spread`
-(how far the truth may be off, a ratio), `measured` (mode → the points that were measured, all where it is absent), `about`, `host`,
-`gpu`, `target`, `draft`, `engine`, `when` (texts, for people).
+a second of the whole server. All else is optional (docs/calibrate.md has every key): `max_running` (requests that run at once),
+`prefill_s_per_input_token` (seconds), `spread` (how far the truth may be off, a ratio), `errors` (mode → concurrency → standard
+error, tokens a second), `segments` (likewise, how often measured), `accept_lengths`, `measured` (mode → the points that were
+measured, all where it is absent), `holds_for` (the facts that it holds for), `stretches`, `crossovers`, `trees`, `drafts` (what
+`specctl calibrate` concluded), and texts for people: `about`, `host`, `gpu`, `target`, `draft`, `engine`, `when`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from specctl.control import mode as modes
+from specctl.control import calibration_found
+from specctl.control.calibration_facts import Facts
+from specctl.control.calibration_found import Said
+from specctl.control.calibration_reader import MOST_MODES, MOST_RUNNING, Reader
 from specctl.control.mode import Mode
 from specctl.control.rates_table import Beyond, Point, Table
 
 TEXTS = frozenset({"about", "host", "gpu", "target", "draft", "engine", "when"})
-KEYS = frozenset({"modes", "max_running", "prefill_s_per_input_token", "spread", "measured"}) | TEXTS
-MOST_MODES, MOST_POINTS, MOST_RUNNING = 64, 1024, 65_536
+FIGURES = frozenset({"modes", "max_running", "prefill_s_per_input_token", "spread", "measured", "errors"})
+# Of segments and accept lengths people and plots want to know; nothing is decided by them.
+BESIDE = frozenset({"segments", "accept_lengths"})
+KEYS = FIGURES | BESIDE | calibration_found.KEYS | TEXTS
 SPREAD = 0.05
 """A bench run's own noise from one run to the next, where a file does not say it; no source, a choice."""
 
@@ -33,60 +39,18 @@ class CalibrationError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """A file that was found good; `table` answers for rates. `measured` are the points that are no assumption."""
+    """A file that was found good; `table` answers for rates. `measured` are the points that are no assumption.
+
+    `holds_for`: what it was measured on, nothing known where the file does not say. `said`: what was concluded from it.
+    """
 
     table: Table
     max_running: int | None = None
     prefill_s_per_input_token: float | None = None
     measured: Mapping[Mode, frozenset[float]] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Reader:
-    """Reads values and keeps what is wrong with them."""
-
-    problems: list[str] = field(default_factory=list)
-
-    def number(self, value: object, key: str, *, low: float, high: float) -> float | None:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            self.problems.append(f"{key}: a number is wanted, not {value!r}")
-            return None
-        if not low <= value <= high:
-            self.problems.append(f"{key}: {value:g} is outside {low:g} to {high:g}")
-            return None
-        return float(value)
-
-    def mode(self, text: object, key: str) -> Mode | None:
-        try:
-            return modes.parse(str(text))
-        except ValueError as error:
-            self.problems.append(f"{key}: {error}")
-            return None
-
-    def points(self, value: object, key: str) -> tuple[Point, ...]:
-        if not isinstance(value, Mapping) or not 1 <= len(value) <= MOST_POINTS:
-            self.problems.append(f"{key}: 1 to {MOST_POINTS} points are wanted, concurrency to tokens a second")
-            return ()
-        found: dict[float, float] = {}
-        for text, rate in value.items():
-            level = self.level(text, f"{key}.{text}")
-            tokens_s = self.number(rate, f"{key}.{text}", low=1e-6, high=1e9)
-            if level in found:
-                self.problems.append(f"{key}.{text}: the concurrency is given twice")
-            elif level is not None and tokens_s is not None:
-                found[level] = tokens_s
-        return tuple(sorted(found.items()))
-
-    def level(self, text: object, key: str) -> float | None:
-        try:
-            level = float(str(text))
-        except ValueError:
-            level = math.nan
-        if 0 < level <= MOST_RUNNING:
-            return level
-        self.problems.append(f"{key}: {text!r} is no concurrency from above 0 to {MOST_RUNNING}")
-        return None
+    holds_for: Facts = field(default_factory=Facts)
+    said: Said = field(default_factory=Said)
 
 
 def parse(plain: object, *, beyond: Beyond = Beyond.UNKNOWN, spread: float = SPREAD) -> Calibration:
@@ -96,34 +60,34 @@ def parse(plain: object, *, beyond: Beyond = Beyond.UNKNOWN, spread: float = SPR
     """
     if not isinstance(plain, Mapping):
         raise CalibrationError(["a calibration is a mapping with modes"])
-    reader = _Reader()
+    reader = Reader()
     reader.problems += [f"{key}: there is no such key" for key in plain if key not in KEYS]
-    running = _running(reader, plain.get("max_running"))
+    most = plain.get("max_running")
+    running = None if most is None else reader.whole(most, "max_running", high=MOST_RUNNING)
     prefill = plain.get("prefill_s_per_input_token")
     prefill_s = None if prefill is None else reader.number(prefill, "prefill_s_per_input_token", low=0.0, high=3600.0)
     given = plain.get("spread")
     ratio = spread if given is None else reader.number(given, "spread", low=0.0, high=1.0)
     points = _modes(reader, plain.get("modes"))
     measured = _measured(reader, plain.get("measured"), points)
+    errors = _errors(reader, plain.get("errors"), points)
+    holds_for, said = calibration_found.facts(reader, plain.get("holds_for")), calibration_found.said(reader, plain)
     texts = {key: str(plain[key]) for key in sorted(TEXTS) if plain.get(key) is not None}
     if reader.problems:
         raise CalibrationError(reader.problems)
-    table = Table(points=points, max_running=running, beyond=beyond, spread=spread if ratio is None else ratio)
+    doubt = spread if ratio is None else ratio
     return Calibration(
-        table=table, max_running=running, prefill_s_per_input_token=prefill_s, measured=measured, texts=texts
+        table=Table(points=points, max_running=running, beyond=beyond, spread=doubt, errors=errors),
+        max_running=running,
+        prefill_s_per_input_token=prefill_s,
+        measured=measured,
+        texts=texts,
+        holds_for=holds_for,
+        said=said,
     )
 
 
-def _running(reader: _Reader, value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_RUNNING:
-        reader.problems.append(f"max_running: a whole number from 1 to {MOST_RUNNING} is wanted, not {value!r}")
-        return None
-    return value
-
-
-def _modes(reader: _Reader, value: object) -> dict[Mode, tuple[Point, ...]]:
+def _modes(reader: Reader, value: object) -> dict[Mode, tuple[Point, ...]]:
     if not isinstance(value, Mapping) or not 1 <= len(value) <= MOST_MODES:
         reader.problems.append(f"modes: a mapping of 1 to {MOST_MODES} modes is wanted")
         return {}
@@ -138,7 +102,7 @@ def _modes(reader: _Reader, value: object) -> dict[Mode, tuple[Point, ...]]:
     return found
 
 
-def _measured(reader: _Reader, value: object, points: Mapping[Mode, Sequence[Point]]) -> dict[Mode, frozenset[float]]:
+def _measured(reader: Reader, value: object, points: Mapping[Mode, Sequence[Point]]) -> dict[Mode, frozenset[float]]:
     """Return the measured points; where the file says nothing, all of them."""
     if value is None:
         return {mode: frozenset(level for level, _ in each) for mode, each in points.items()}
@@ -157,4 +121,23 @@ def _measured(reader: _Reader, value: object, points: Mapping[Mode, Sequence[Poi
         reader.problems += [f"measured.{name}: there is no point at {level:g}" for level in strangers]
         if mode is not None:
             found[mode] = frozenset(level for level in told if level is not None)
+    return found
+
+
+def _errors(reader: Reader, value: object, points: Mapping[Mode, Sequence[Point]]) -> dict[Mode, tuple[Point, ...]]:
+    """Return the standard errors as ratios of their points' rates; none where the file says none."""
+    found: dict[Mode, tuple[Point, ...]] = {}
+    for name, rows in reader.mapping({} if value is None else value, "errors").items():
+        mode = reader.mode(name, f"errors.{name}")
+        rates = dict(points.get(mode, ())) if mode is not None else {}
+        ratios = []
+        for text, error in reader.mapping(rows, f"errors.{name}").items():
+            key = f"errors.{name}.{text}"
+            level, tokens_s = reader.level(text, key), reader.number(error, key, low=0.0, high=1e9)
+            if level is not None and tokens_s is not None and level in rates:
+                ratios.append((level, tokens_s / rates[level]))
+            elif level is not None and tokens_s is not None:
+                reader.problems.append(f"{key}: there is no point at {level:g}")
+        if mode is not None:
+            found[mode] = tuple(sorted(ratios))
     return found

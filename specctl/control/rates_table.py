@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from specctl.control.mode import Mode
 from specctl.control.rates import Estimate, Source
 
 Point = tuple[float, float]
+ERRORS = 2.0
+"""So many standard errors hold the truth, 19 times of 20."""
 
 
 class Beyond(enum.Enum):
@@ -24,7 +26,8 @@ class Table:
     """Points (concurrency, tokens a second), rising; between two the rate is linear, and from no request to the first one too.
 
     At most `max_running` requests run, and the others wait: above it the rate is that at `max_running`. `spread`: how far the truth
-    may be off, as a ratio of the rate. `source`: of every estimate.
+    may be off, as a ratio of the rate, beside what measuring it left in doubt: `errors` are standard errors, as ratios likewise, at
+    some concurrencies, and twice the error is added. `source`: of every estimate.
     """
 
     points: Mapping[Mode, Sequence[Point]]
@@ -32,6 +35,7 @@ class Table:
     beyond: Beyond = Beyond.UNKNOWN
     spread: float = 0.0
     source: Source = Source.CALIBRATED
+    errors: Mapping[Mode, Sequence[Point]] = field(default_factory=dict)
 
     @property
     def modes(self) -> Sequence[Mode]:
@@ -43,7 +47,15 @@ class Table:
         rate = self._rate(mode, concurrency)
         if rate is None:
             return None
-        return Estimate(value=rate, low=rate * (1 - self.spread), high=rate * (1 + self.spread), source=self.source)
+        spread = min(1.0, self.spread + ERRORS * self._error(mode, concurrency))
+        return Estimate(value=rate, low=rate * (1 - spread), high=rate * (1 + spread), source=self.source)
+
+    def _error(self, mode: Mode, concurrency: float) -> float:
+        """Return the standard error there: the larger one of the nearest points on either side, for what lies between mixes them."""
+        errors = self.errors.get(mode, ())
+        below = [error for at, error in errors if at <= concurrency][-1:]
+        above = [error for at, error in errors if at >= concurrency][:1]
+        return max([*below, *above], default=0.0)
 
     def _rate(self, mode: Mode, concurrency: float) -> float | None:
         points = self.points.get(mode)

@@ -6,7 +6,6 @@ ones: whatever may be best at its low end is worse for certain at its high end. 
 
 from __future__ import annotations
 
-import enum
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,51 +13,11 @@ from dataclasses import dataclass
 
 from specctl.algos import ALGOS
 from specctl.algos.types import Shape
+from specctl.control.crossovers import Answer, Crossover, Stretch, Verdict
 from specctl.control.mode import Mode
 from specctl.measure.sweep import Question, Segment
 from specctl.measure.sweep_next import orders
 from specctl.measure.sweep_order import Order, Standing, apart
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crossover:
-    """Where the best mode changes: between `low` and `high`, most likely `at` (None where nobody can tell).
-
-    `before`, `after`: the modes of which one is best at either end, the likeliest first; none is in both.
-    """
-
-    before: tuple[Mode, ...]
-    after: tuple[Mode, ...]
-    low: int
-    high: int
-    at: float | None = None
-
-
-class Answer(enum.Enum):
-    """Whether something pays: somewhere, nowhere that was measured, or nobody knows yet."""
-
-    PAYS = "pays"
-    NEVER = "never pays here"
-    OPEN = "not decided"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The answer for one kind of modes; `at`: the concurrencies where one of them is best for certain, `open`: undecided ones."""
-
-    answer: Answer
-    at: tuple[int, ...] = ()
-    open: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """Neighbouring concurrencies at which the same modes are best: one for certain, several level, or undecided among them."""
-
-    low: int
-    high: int
-    modes: tuple[Mode, ...]
-    decided: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

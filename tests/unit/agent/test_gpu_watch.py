@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from specctl.control.sample.gpu import GpuFacts, GpuSample, LostGpu, NvmlSample, Problem, Trouble, XidEvent
+from specctl.control.sample.gpu import DriverFacts, GpuFacts, GpuSample, LostGpu, NvmlSample, Problem, Trouble, XidEvent
 from specctl_agent.gpu_watch import XID_FOR_S, GpuWatch
+from specctl_agent.here import Graphics
 
 HOT, BRAKE, CAP = 0x20, 0x08, 0x04
 FACTS = (GpuFacts(uuid="A", index=0), GpuFacts(uuid="B", index=1))
@@ -48,3 +49,14 @@ def test_a_lost_gpu_is_trouble_for_its_server_alone() -> None:
     watch.observe(look(1.0, (0, None), lost=(lost,)), 1.0)
     assert watch.troubles((1, 2)) == ("GPU 1 gives no sample (gpu_lost)",)
     assert watch.troubles((0,)) == ()
+
+
+def test_the_gpus_of_a_server_are_told_as_its_driver_names_them() -> None:
+    """Of the named ones, or of all; of a GPU that never said what it is nothing is made up."""
+    watch = GpuWatch()
+    assert watch.graphics(()) == Graphics()
+    facts = (GpuFacts(uuid="A", index=0, name="NVIDIA H200"), GpuFacts(uuid="B", index=1, name="NVIDIA H200"))
+    watch.observe(look(1.0, (0, 0), facts=facts, driver=DriverFacts(driver="590.48")), 1.0)
+    assert watch.graphics(()) == Graphics(model="NVIDIA H200", count=2, driver="590.48")
+    assert watch.graphics((1,)) == Graphics(model="NVIDIA H200", count=1, driver="590.48")
+    assert watch.graphics((1, 2)) == Graphics(driver="590.48")

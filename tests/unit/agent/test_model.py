@@ -13,6 +13,7 @@ from specctl.control.policy_types import Now
 from specctl.control.rates import Estimate, Source
 from specctl.fleet.types import Hardware
 from specctl_agent.eyes import open_eyes
+from specctl_agent.here import Graphics
 from specctl_agent.model import Kept, Models, fitting, published
 from specctl_agent.places import Place, Places
 from specctl_agent.storing import Complaints
@@ -71,6 +72,42 @@ def test_a_file_that_cannot_be_used_is_told_once(place: Place, text: str) -> Non
     (place.agent_folder / "calibration.json").write_text(text)
     assert [asked(models, place), asked(models, place)] == [None, None]
     assert [event["subject"] for event in said.of("trouble")] == ["calibration of lab"]
+
+
+SEEN = Graphics(model="NVIDIA H200", count=8, driver="590.48")
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({"gpu": "NVIDIA B200"}, "the GPU is NVIDIA H200"),
+        ({"gpu_count": 4}, "the number of GPUs is 8"),
+        ({"driver": "580.1"}, "the driver is 590.48"),
+        ({"profile": "fork-0.5"}, "the engine profile is"),
+        ({"target": "another"}, "the target is"),
+        ({"draft": "another"}, "the draft is"),
+        ({"tensor_parallel": 8}, "tensor parallelism is 1"),
+        ({"context_tokens": [9000, 16000]}, "the context is 100 to 4000 tokens"),
+        ({"gpu_count": 8, "driver": "590.48", "gpu": "NVIDIA H200", "tensor_parallel": 1}, None),
+        ({"context_tokens": [3000, 16000], "prompts": "mixed", "packages": "whatever"}, None),
+    ],
+)
+def test_a_calibration_of_something_else_is_refused_in_words(
+    place: Place, told: dict[str, object], reason: str | None
+) -> None:
+    """Figures of another machine, engine or model count for nothing here; what is not known on either side is no difference."""
+    said = Said()
+    models = Models(Complaints(said))
+    server = replace(place.note.server, tp=1, agent=replace(ACT, context_tokens=(100, 4000)))
+    place = replace(place, note=replace(place.note, server=server))
+    content = {"modes": {"dflash": {"1": 100.0, "8": 800.0}}, "holds_for": told}
+    (place.agent_folder / "calibration.json").write_text(json.dumps(content))
+    watch = Watch(place=place, eyes=open_eyes(place), mode=DDTREE)
+    found = models.rates(place, watch, NOW, SEEN).tokens_s(DFLASH, 4.0)
+    troubles = [str(event["reason"]) for event in said.of("trouble")]
+    assert (found is None) == (reason is not None)
+    assert all(f"does not hold here: {reason}" in each for each in troubles)
+    assert bool(troubles) == (reason is not None)
 
 
 def test_published_figures_are_looked_up_by_gpu_and_class(place: Place) -> None:

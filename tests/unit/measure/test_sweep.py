@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from specctl.control.crossovers import Answer
 from specctl.measure.chance import seeded
 from specctl.measure.sweep import Place, Question, Segment, grid
-from specctl.measure.sweep_found import Answer, found
+from specctl.measure.sweep_found import found
 from specctl.measure.sweep_next import next_block
 from tests.examples import examples
 from tests.unit.measure.sweep_worlds import CHAIN, MODES, NONE, TREES, Machine, Truth, truth
