@@ -24,6 +24,7 @@ from specctl.tui.layout import text
 from specctl.tui.model import Feed, Key, Model
 from specctl.tui.palette import DARK, LIGHT, PALETTES, PLAIN, SIXTEEN, THEMES, Palette
 from specctl.tui.server_view import ServerView
+from specctl.tui.svg import self_contained
 from specctl.tui.view import View
 from specctl.tui.wishes import Deed, Errand, Performer, Phase, Wish
 
@@ -81,6 +82,10 @@ class Top(App[None]):
         """Return what each drawn line goes through: without UTF-8, the signs that ASCII lacks are replaced."""
         found = super().get_line_filters()
         return [*found, self._ascii] if self._ascii.enabled else found
+
+    def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
+        """Return what is shown as an SVG that fetches nothing from anywhere."""
+        return self_contained(super().export_screenshot(title=title, simplify=simplify))
 
     def on_mount(self) -> None:
         """Begin with the fleet, or with the server that was named."""

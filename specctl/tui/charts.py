@@ -54,13 +54,14 @@ def _said(sight: Sight) -> str:
 
 
 def _stacked(run: int | None, whole: int | None, row: int) -> tuple[str, str]:
-    """Return one cell and its style: what runs where it reaches, else what waits."""
+    """Return one cell and its style: what runs or what waits, whichever fills more of it."""
     if run is None or whole is None:
         return " ", ""
-    reached = run - row * WHOLE
-    if reached > 0:
-        return LEVELS[min(reached, WHOLE) - 1], "line.run"
-    return (QUEUED, "line.wait") if whole - row * WHOLE >= WHOLE // 2 and whole > run else (" ", "")
+    runs = min(max(run - row * WHOLE, 0), WHOLE)
+    waits = min(max(whole - row * WHOLE, 0), WHOLE) - runs
+    if waits > runs and waits >= WHOLE // 2:
+        return QUEUED, "line.wait"
+    return (LEVELS[runs - 1], "line.run") if runs else (" ", "")
 
 
 def figures(title: str, series: Line, past: Past, width: int, height: int, style: str) -> list[Text]:

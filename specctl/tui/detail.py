@@ -17,7 +17,7 @@ from specctl.tui import charts, spark, words
 from specctl.tui.columns import Row
 from specctl.tui.layout import Part, beside, labelled, packed, rule, text
 from specctl.tui.rowtext import fitted
-from specctl.ui.text import UNKNOWN, age, plain
+from specctl.ui.text import UNKNOWN, plain
 
 WIDE = 110
 ROOMY = 18
@@ -158,7 +158,7 @@ def why(story: Story, width: int) -> list[Text]:
     lines = [rule("decision", width, f"agent {words.one_line(agent.version or '')} in mode {conduct}")]
     decided, told = agent.decision, story.decision or {}
     if decided is not None:
-        since = f", for {age(words.known(decided.for_s))}" if decided.for_s is not None else ""
+        since = f", for {words.ago(decided.for_s)}" if decided.for_s is not None else ""
         lines += labelled("decided", words.one_line(f"{decided.text}{since}"), width, "id")
         rule_name = f"  [{decided.rule}]" if decided.rule else ""
         lines += labelled("because", words.one_line(f"{decided.reason or UNKNOWN}{rule_name}"), width)
@@ -179,7 +179,7 @@ def _in_the_way(sight: Sight, width: int) -> list[Text]:
     if agent is None:
         return []
     left = words.known(agent.pin_left_s)
-    until = "" if left is None else f", {age(left)} left"
+    until = "" if left is None else f", {words.ago(left)} left"
     said = (
         ("acting", agent.acting, "phase"),
         ("pinned", agent.pinned and f"{agent.pinned}{until}", "warn"),
@@ -202,7 +202,7 @@ def _figure(value: object) -> str:
 def _settings(sight: Sight, width: int) -> list[Text]:
     """Return what is wanted, what is deployed, what runs, who owns it, and the newest act."""
     proof = {True: ", proven", False: ", claimed and not proven", None: ""}[sight.proven]
-    by = f"  (by {words.one_line(sight.live_by)})" if sight.live_by else ""
+    by = f", set live by {words.one_line(sight.live_by)}" if sight.live_by else ""
     lines = [
         rule("setting", width),
         *labelled("wanted", words.mode_long(sight.desired), width),
@@ -213,7 +213,7 @@ def _settings(sight: Sight, width: int) -> list[Text]:
         lines += labelled("owned", f"the agent may choose {words.one_line(', '.join(sight.owned))}", width)
     if sight.last is not None:
         last = sight.last
-        ago = f", {age(words.known(last.age_s))} ago" if last.age_s is not None else ""
+        ago = f", {words.ago(last.age_s)} ago" if last.age_s is not None else ""
         said = f"{last.act} by {last.who or UNKNOWN}{ago}: {last.result or UNKNOWN}"
         lines += labelled("last act", words.one_line(said), width)
     return lines

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from specctl.control import sight_words
 from specctl.control.sight import Sight, State
 from specctl.rollout.story import clock
 from specctl.tui.words import MOVING, ago, known, one_line
@@ -14,69 +15,37 @@ WELL = (State.READY, State.LOADING, State.NOT_DEPLOYED, *MOVING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is not as it should be; `grave`: it does not serve, or not as asked."""
+    """One thing that is not as it should be; `grave`: it does not serve, or slower than it could."""
 
     text: str
     grave: bool = False
 
 
 def problems_of(sight: Sight) -> tuple[Problem, ...]:
-    """Return what is wrong with a server, the gravest first."""
-    found = [*_state(sight), *_guard(sight), *_gpus(sight), *_figures(sight), *_setting(sight), *_agent(sight)]
-    return tuple(sorted(found, key=lambda problem: not problem.grave))
+    """Return what is wrong with a server, the gravest first; what `specctl status` notes beside its row is all in it."""
+    # What slows a GPU is told above, where it is grave.
+    noted = sight_words.notes(replace(sight, gpus=None) if sight.slowed else sight)
+    return (*_grave(sight), *_figures(sight), *(Problem(text=one_line(note)) for note in noted))
 
 
-def _state(sight: Sight) -> Iterator[Problem]:
+def _grave(sight: Sight) -> Iterator[Problem]:
     if sight.loading is not None and sight.loading.fatal:
         yield Problem(text=f"the load fails: {one_line(sight.loading.fatal)}", grave=True)
     if sight.state not in WELL:
         why = f": {one_line(sight.reason)}" if sight.reason else ""
         yield Problem(text=f"{one_line(sight.state)}{why}", grave=True)
-    elif sight.reason:
-        yield Problem(text=one_line(sight.reason))
-    if sight.state == State.READY and sight.proven is False:
-        yield Problem(text="the algo is claimed, not proven")
-
-
-def _guard(sight: Sight) -> Iterator[Problem]:
-    if sight.guard is not None:
-        yield Problem(text=one_line(sight.guard.words()))
-    if sight.lease is not None:
-        why = f" ({one_line(sight.lease.reason)})" if sight.lease.reason else ""
-        yield Problem(text=f"locked by {one_line(sight.lease.owner)}{why}")
-
-
-def _gpus(sight: Sight) -> Iterator[Problem]:
     for gpu in sight.slowed:
-        yield Problem(text=f"GPU {gpu.index} is slowed: {', '.join(gpu.slowing or ())}", grave=True)
-    if sight.gpu_trouble:
-        yield Problem(text=f"GPUs: {one_line(sight.gpu_trouble)}")
+        reasons = ", ".join(reason.value.replace("_", " ") for reason in gpu.slowing or ())
+        yield Problem(text=f"GPU {gpu.index} is slowed: {reasons}", grave=True)
 
 
 def _figures(sight: Sight) -> Iterator[Problem]:
-    if sight.running is not None and sight.running.stale:
+    if sight.state in WELL and sight.reason:
+        yield Problem(text=one_line(sight.reason))
+    if sight.state == State.READY and sight.proven is False:
+        yield Problem(text="the algo is claimed, not proven")
+    if sight.state != State.UNREACHABLE and sight.running is not None and sight.running.stale:
         yield Problem(text=f"the engine's figures are {ago(sight.running.age_s)} old")
-
-
-def _setting(sight: Sight) -> Iterator[Problem]:
-    for text in sight.drift:
-        yield Problem(text=f"drift: {one_line(text)}")
-    for text in sight.warnings:
-        yield Problem(text=one_line(text))
-
-
-def _agent(sight: Sight) -> Iterator[Problem]:
-    agent = sight.agent
-    if sight.agent_trouble:
-        yield Problem(text=f"agent: {one_line(sight.agent_trouble)}")
-    if agent is None:
-        return
-    for name, text in agent.troubles.items():
-        yield Problem(text=f"agent: {one_line(name)}: {one_line(text)}")
-    for text in agent.findings:
-        yield Problem(text=f"figures contradict: {one_line(text)}")
-    if agent.frozen:
-        yield Problem(text=f"agent frozen: {one_line(agent.frozen)}")
 
 
 def load_text(sight: Sight) -> str | None:

@@ -17,7 +17,7 @@ from specctl.tui.lines import Lines, Page
 from specctl.tui.model import Key, Reply
 from specctl.tui.view import View
 from specctl.ui import agent as agents
-from specctl.ui import status as records
+from specctl.ui import history as records
 
 TABS = ("now", "decisions", "events", "log")
 LIMITS = {"decisions": 50, "records": 100, "lines": 400}

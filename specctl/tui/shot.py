@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 
@@ -14,8 +13,6 @@ from specctl.tui.server_view import ServerView
 POLL_S = 0.05
 FIRST_S = 30.0
 REPLIES_S = 10.0
-FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
 def shot(app: Top, size: tuple[int, int], *, ready: Callable[[], bool], first_s: float = FIRST_S) -> str:
@@ -35,19 +32,10 @@ def shot(app: Top, size: tuple[int, int], *, ready: Callable[[], bool], first_s:
         app.exit()
 
     app.run(headless=True, size=size, auto_pilot=take)
-    return self_contained(drawn[0])
+    return drawn[0]
 
 
 async def _until(pilot: Pilot[object], true: Callable[[], bool], within_s: float) -> None:
     deadline = time.monotonic() + within_s
     while not true() and time.monotonic() < deadline:
         await pilot.pause(POLL_S)
-
-
-def self_contained(svg: str) -> str:
-    """Return an SVG that fetches no font from anywhere: the reader's own monospaced one fits, each text has its length."""
-    return (
-        _FACE.sub("", svg)
-        .replace("Fira Code", FONTS.partition(",")[0])
-        .replace("font-family: ui-monospace", f"font-family: {FONTS}")
-    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from specctl.control import sight_words
 from specctl.control.mode import Mode
 from specctl.control.sight import GpuSight, Sight, State, Told, knobs_of
 from specctl.rollout.story import clock
-from specctl.ui.text import UNKNOWN, age, plain
+from specctl.ui.text import UNKNOWN, plain
 
 GB = 1e9
 STATE_STYLES = {
@@ -80,16 +81,12 @@ def celsius(value: float | None) -> str:
 def ago(seconds: float | None) -> str:
     """Return an age: 0.4 s, 12 s, 3 min."""
     seconds = known(seconds)
-    if seconds is None:
-        return UNKNOWN
-    return f"{max(seconds, 0.0):.1f} s" if seconds < 9.95 else age(seconds)
+    return (None if seconds is None else sight_words.age(max(seconds, 0.0))) or UNKNOWN
 
 
 def mode_text(mode: Mode | None) -> str:
     """Return an algo with its knobs in the algo's own order: ddtree 7/1."""
-    if mode is None:
-        return UNKNOWN
-    return one_line(f"{mode.algo} {'/'.join(str(value) for value in knobs_of(mode).values())}".rstrip())
+    return UNKNOWN if mode is None else one_line(sight_words.mode_text(mode))
 
 
 def mode_long(mode: Mode | None) -> str:
@@ -122,23 +119,8 @@ def _unit_style(word: str) -> str:
 
 
 def decision_text(sight: Sight) -> str:
-    """Return what the agent decided last, or what keeps it from deciding."""
-    agent = sight.agent
-    if agent is None:
-        return UNKNOWN
-    if agent.acting:
-        return one_line(agent.acting)
-    if agent.held:
-        return one_line(f"held: {agent.held}")
-    if agent.pinned:
-        left = known(agent.pin_left_s)
-        return one_line(f"pinned {agent.pinned}" + ("" if left is None else f", {age(left)} left"))
-    if agent.frozen:
-        return one_line(f"frozen: {agent.frozen}")
-    decided = agent.decision
-    if decided is None:
-        return UNKNOWN
-    return one_line(f"{decided.text}: {decided.reason}" if decided.reason else decided.text)
+    """Return what was decided about a server last, as `specctl status` says it."""
+    return one_line(sight_words.last_decision(sight) or UNKNOWN)
 
 
 def fresh(told: Told[float] | Told[int] | None) -> float | None:

@@ -64,7 +64,11 @@ AGENT = AgentSight(
     conduct="act",
     version="0.1.0",
     decision=Decided(
-        text="hold", rule="not-worth-it", reason="gain 1.2 of 9.6 needed", at="2025-11-30T13:14:00+00:00", for_s=15_480.0
+        text="hold",
+        rule="not-worth-it",
+        reason="gain 1.2 of 9.6 needed",
+        at="2025-11-30T13:14:00+00:00",
+        for_s=15_480.0,
     ),
 )
 
@@ -76,7 +80,6 @@ def ready(host: str, server: str = "k26", **fields: object) -> Sight:
         "desired": TREE,
         "deployed": TREE,
         "live": TREE,
-        "live_by": "log line",
         "release": "7",
         "proven": True,
         "owned": ("algo", "tree_budget"),
@@ -100,7 +103,6 @@ LOADING = ready(
     desired=CHAIN,
     deployed=CHAIN,
     live=None,
-    live_by=None,
     proven=None,
     ready=False,
     running=None,
@@ -123,7 +125,9 @@ PINNED = ready(
     tokens_per_s=told(1204.0),
     accept_length=told(3.52),
     kv_ratio=told(0.61),
-    gpus=gpus(model="B300 SXM6", power_w=701.0, power_limit_w=1100.0, memory_total_bytes=288 * GB, memory_used_bytes=231 * GB),
+    gpus=gpus(
+        model="B300 SXM6", power_w=701.0, power_limit_w=1100.0, memory_total_bytes=288 * GB, memory_used_bytes=231 * GB
+    ),
     agent=replace(AGENT, pinned="dflash by ops@desk (a demo)", pin_left_s=13_800.0),
 )
 AWAY = Sight(
@@ -213,11 +217,19 @@ EVENTS = (
     Event(at=NOW_S - 15_480.0, host="ct200", server="k26", kind=Kind.DECISION, text="hold: gain 1.2 of 9.6 needed"),
     Event(at=NOW_S - 292.0, host="ct201", server="k26", kind=Kind.STATE, text="ready → loading"),
     Event(at=NOW_S - 290.0, host="ct201", server="k26", kind=Kind.ACT, text="deploy by ops@desk: started"),
-    Event(at=NOW_S - 128.0, host="b300-2", server="k26", kind=Kind.STATE, text="ready → unreachable (connection timed out)"),
+    Event(
+        at=NOW_S - 128.0,
+        host="b300-2",
+        server="k26",
+        kind=Kind.STATE,
+        text="ready → unreachable (connection timed out)",
+    ),
     Event(at=NOW_S - 61.0, host="ct202", server="k26", kind=Kind.GPU, text="GPU 7 is slowed (hw_thermal)"),
 )
 LINES = tuple(
-    {"line": f"[2025-11-30 14:0{minute}:{second:02d}] Decode batch, #running-req: 3, gen throughput (token/s): 318.{second:02d}"}
+    {
+        "line": f"[2025-11-30 14:0{minute}:{second:02d}] Decode batch, #running-req: 3, gen throughput (token/s): 318.{second:02d}"
+    }
     for minute in range(2)
     for second in range(0, 60, 2)
 )
