@@ -19,6 +19,8 @@ DRIFTS = 4.0
 """A verify pass is another kernel than a prefill: it may move a lead by several times what repeating the prefill does."""
 UNLIKELY = 1e-3
 """What chance does this seldom is not chance, both ways: more wrong than noise explains, and none where a fault would show."""
+SPREADS = 2.0
+"""Standard errors of the interval from which a fault's rate is taken."""
 CLEAN = (History.FRESH, History.STRAIGHT)
 
 
@@ -87,8 +89,16 @@ class _Sum:
 
     @property
     def rate(self) -> float:
-        """Return the share that is wrong."""
-        return self.wrong / self.checked if self.checked else 0.0
+        """Return the least share of wrong ones that these figures allow: the lower end of Wilson's interval."""
+        if not self.checked:
+            return 0.0
+        share, width = self.wrong / self.checked, SPREADS**2 / self.checked
+        middle = share + width / 2
+        return max(
+            0.0,
+            (middle - SPREADS * math.sqrt(share * (1 - share) / self.checked + (SPREADS / self.checked) ** 2 / 4))
+            / (1 + width),
+        )
 
     def rules_out(self, rate: float) -> bool:
         """Tell whether a fault that strikes at this rate would have shown here, and did not."""

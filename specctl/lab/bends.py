@@ -33,6 +33,11 @@ def _shifted_positions(lengths: Ints, depths: Ints) -> Ints:
     return positions
 
 
+def _indexed_positions(lengths: Ints, depths: Ints) -> Ints:
+    """Place every node by its index; a chain's are right."""
+    return masks.chain_positions(lengths, depths.shape[1])
+
+
 def _stay(_cache: KvCache, _lengths: Ints, _paths: Ints) -> None:
     """Leave keys and values where the pass wrote them."""
 
@@ -55,6 +60,7 @@ def _doubled(budget: int) -> int:
 BENDS: Mapping[str, Bend] = {
     "mask-wrong": lambda seam: dataclasses.replace(seam, tree_mask=_causal_tree_mask),
     "position-off-by-one": lambda seam: dataclasses.replace(seam, positions=_shifted_positions),
+    "position-is-index": lambda seam: dataclasses.replace(seam, positions=_indexed_positions),
     "kv-not-moved": lambda seam: dataclasses.replace(seam, compact=_stay),
     "features-wrong": lambda seam: dataclasses.replace(seam, gather=_first_nodes),
     "drafts-discarded": lambda seam: dataclasses.replace(seam, kept=_at_most_one),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from specctl.algos.types import Shape
 from specctl.doctor import basis, lossless, lossless_drafts
 from specctl.doctor.evidence import Evidence
-from specctl.doctor.lossless_types import Break, Lossless, Probe
+from specctl.doctor.lossless_types import Break, Cell, History, Lossless, Place, Probe
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Confidence, Hit, Judge, Unsure, Verdict
 from specctl.lint.types import Severity
 
@@ -66,15 +68,16 @@ def _equal(evidence: Evidence) -> Verdict:
     return Clear(note=f"{judged.checked} tokens are what the target says{ties}{noise}")
 
 
-def _named(named: Break) -> Judge:
-    """Return the check of one cause: a hit where it is named, open where another one hides it."""
+def _named(named: Break, *, shapes: frozenset[Shape], shows: Callable[[Cell], bool]) -> Judge:
+    """Return the check of one cause: a hit where it is named, open where another one hides it.
+
+    `shows` tells the cells in which it would show first.
+    """
 
     def judge(evidence: Evidence) -> Verdict:
-        if basis.shape_of(evidence.mode) is Shape.NONE:
-            return Beside()
-        probe = _probed(evidence)
-        if isinstance(probe, Unsure):
-            return Beside()
+        probe = evidence.probe
+        if basis.shape_of(evidence.mode) not in shapes or probe is None or not probe.traced:
+            return Beside() if probe is None or not probe.picks else _untraced(probe, named)
         judged = lossless.judge(probe)
         if judged.named is named:
             return Hit(message=judged.why, evidence=_where(judged))
@@ -82,9 +85,18 @@ def _named(named: Break) -> Judge:
             return Unsure(
                 reason="other tokens are wrong before this could be seen", decide="mend that, then look again"
             )
-        return Clear(note="no token stands where this would show") if judged.checked else Beside()
+        checked = sum(cell.checked for cell in judged.cells if shows(cell))
+        if not checked:
+            return Unsure(reason="no step of the probe came to where this would show", decide="a wider tree, or again")
+        return Clear(note=f"{checked} tokens where this would show are what the target says")
 
     return judge
+
+
+def _untraced(probe: Probe, named: Break) -> Verdict:
+    """Judge without a trace: positions of a chain can be named, the rest is told by the first check."""
+    judged = lossless.judge(probe)
+    return Hit(message=judged.why, evidence=_where(judged)) if judged.named is named else Beside()
 
 
 def _features(evidence: Evidence) -> Verdict:
@@ -149,7 +161,11 @@ def _ends(evidence: Evidence) -> Verdict:
     )
 
 
-def _cause(check_id: str, named: Break, title: str, remedy: str) -> Check:
+DRAFTING = frozenset({Shape.CHAIN, Shape.TREE})
+TREES = frozenset({Shape.TREE})
+
+
+def _cause(check_id: str, named: Break, title: str, remedy: str, judge: Judge) -> Check:
     return Check(
         id=check_id,
         title=title,
@@ -158,7 +174,7 @@ def _cause(check_id: str, named: Break, title: str, remedy: str) -> Check:
         effect=WRONG_TOKENS,
         remedy=f"{remedy} Until it is mended run without speculation: specctl switch --host H --algo none.",
         severity=Severity.ERROR,
-        judge=_named(named),
+        judge=judge,
     )
 
 
@@ -181,18 +197,21 @@ CHECKS = CheckSet(
             Break.MASK,
             "the tree's mask is wrong",
             "Let a node see its row's prefix, its ancestors and itself, and nothing else.",
+            _named(Break.MASK, shapes=TREES, shows=lambda cell: cell.place is Place.BRANCH),
         ),
         _cause(
             "L003",
             Break.POSITION,
             "drafts are verified at wrong positions",
             "Give a node the position prefix length + depth, not its index.",
+            _named(Break.POSITION, shapes=DRAFTING, shows=lambda cell: cell.place is Place.CHAIN),
         ),
         _cause(
             "L004",
             Break.KV,
             "the accepted path's KV cache is not moved",
             "Move keys and values of the accepted path behind the prefix before the next step.",
+            _named(Break.KV, shapes=TREES, shows=lambda cell: cell.history is History.MOVED),
         ),
         Check(
             id="L005",

@@ -49,6 +49,7 @@ CATALOGUE: Mapping[str, tuple[Takes, str]] = {
     "commit-claimed": (Takes.NOTHING, "the DDTREE line says drafts + 1 for the commit length, whatever was committed"),
     "mask-wrong": (Takes.NOTHING, "a tree's nodes see nodes that are no ancestors of theirs"),
     "position-off-by-one": (Takes.NOTHING, "drafts are verified one position too far"),
+    "position-is-index": (Takes.NOTHING, "a tree's nodes are verified at positions by their index, not their depth"),
     "kv-not-moved": (Takes.NOTHING, "keys and values of an accepted path stay where the pass wrote them"),
     "features-wrong": (Takes.NOTHING, "the drafter is fed the features of the first nodes instead of the path's"),
     "drafts-discarded": (Takes.NOTHING, "all but one of the accepted drafts are thrown away; the counters count them"),
