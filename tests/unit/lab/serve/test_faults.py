@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from specctl.lab.serve import faults
+from specctl.lab import bends
+from specctl.lab.seam import RIGHT
+from specctl.lab.serve import bending, faults
 from specctl.lab.serve.faults import Fault, FaultRefusedError, Takes
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "lab-server.md"
@@ -58,6 +60,21 @@ def test_misspelled_faults_are_refused(text: str) -> None:
     """A missing, surplus or wrong parameter is refused."""
     with pytest.raises(FaultRefusedError):
         faults.parse([text], allowed=True)
+
+
+@pytest.mark.parametrize("spelled", faults.ALIASES)
+def test_another_spelling_is_the_same_fault(spelled: str) -> None:
+    """An alias stands for a fault of the catalogue, and the document names it."""
+    found = faults.parse([spelled], allowed=True)
+    assert found.has(faults.ALIASES[spelled])
+    assert f"`{spelled}`" in DOCUMENT.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", bends.BENDS)
+def test_every_bend_can_be_injected(name: str) -> None:
+    """A fault of a bend's name bends the engine's seam; without a fault it is the right one itself."""
+    assert bending.seam(faults.parse([name], allowed=True)) != RIGHT
+    assert bending.seam(faults.Faults()) is RIGHT
 
 
 def test_nothing_is_active_by_default() -> None:
