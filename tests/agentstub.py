@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from specctl.control.mode import Mode
+from specctl.ops import engine_live
 from specctl.rollout import server_note
 from specctl_agent import inbox
 from specctl_agent import request as requests
-from specctl_agent.actuators import ask
 from specctl_agent.request import Request, Result
 from tests.agentworld import ACT, DDTREE, KNOBS, note_of, server_of
 from tests.labserver import wait_until
@@ -46,7 +46,7 @@ class Stub:
     def says(self, mode: Mode) -> None:
         """Let it say that it runs a mode."""
         profile = server_of(1).profile
-        self.state = dict.fromkeys(EVERY_FIELD) | dict(ask.fields(profile, mode))
+        self.state = dict.fromkeys(EVERY_FIELD) | dict(engine_live.fields(profile, mode))
 
     def get(self, path: str) -> object:
         """Answer a question."""

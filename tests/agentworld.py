@@ -21,6 +21,7 @@ from specctl.fleet.types import (
     ServiceManager,
     Via,
 )
+from specctl.ops import engine_live
 from specctl.rollout import launch, server_note
 from specctl.rollout.server_note import ReleaseNote, ServerNote
 from specctl_agent.actuators import Errand, ask
@@ -92,10 +93,10 @@ class Marks:
         return [name for name, _ in self.steps]
 
 
-def engine_of(server: Server) -> ask.Engine:
+def engine_of(server: Server) -> engine_live.Engine:
     """Return the engine of a server, asked over the loopback."""
     host = Host(name="here", via=Via.LOCAL, manager=ServiceManager.SYSTEMD)
-    return ask.Engine(ask.Here.on(host), server)
+    return engine_live.Engine(ask.Here.on(host), server)
 
 
 def live_of(lab: LabServer, server: Server, stopping: threading.Event, *, confirm_s: float = 20.0) -> Live:

@@ -14,6 +14,7 @@ from specctl.control.mode import Mode
 from specctl.fleet.types import AgentMode
 from specctl.host import lease
 from specctl.host.wire import OpError
+from specctl.ops import engine_live
 from specctl.rollout.agent_moves import WHO
 from specctl.rollout.proof import Claimed, Proof, Proven, Refuted
 from specctl_agent import request as requests
@@ -27,7 +28,6 @@ from specctl_agent.actuators import (
     Outcome,
     Refused,
     Taken,
-    ask,
 )
 from specctl_agent.actuators.live import Live
 from specctl_agent.actuators.restart import BACK, REQUESTED, TAKEN, Restart, Spot, taken_of
@@ -221,14 +221,14 @@ class Acting:
         if intent.boot != self.spot.boot:
             return self._end(errand, Report(result=REFUSED, reason="the host was restarted meanwhile", mode=running))
         profile, info = self.live.server.profile, self.live.engine.info()
-        wrong = ask.differing(info, ask.fields(profile, intent.new))
+        wrong = engine_live.differing(info, engine_live.fields(profile, intent.new))
         if wrong is None:
             return Report(result=INTERRUPTED, reason="the engine does not say what it runs", mode=None)
         if not wrong:
             self._note(errand, intent.old, intent.new, Moved(took_s=0.0), Claimed(missing=("the agent was restarted",)))
             reason = "found done after a restart of the agent"
             return self._end(errand, Report(result=DONE, reason=reason, mode=intent.new))
-        as_before = not ask.differing(info, ask.fields(profile, intent.old))
+        as_before = not engine_live.differing(info, engine_live.fields(profile, intent.old))
         mode = intent.old if as_before else running
         return self._end(errand, Report(result=REFUSED, reason="it was not begun", mode=mode))
 

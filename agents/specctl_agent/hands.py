@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from specctl.fleet.types import ServiceManager
+from specctl.ops import engine_live
 from specctl.rollout import launch, unit
 from specctl_agent import request as requests
 from specctl_agent.acting import Acting, lease_holder
@@ -27,7 +28,8 @@ def open_hands(place: Place, *, state: Path, intents: Intents, boot: str, stoppi
     """Make what acts on a server as it is deployed now; a deploy that changes it needs new hands. Nothing is asked yet."""
     server = place.note.deployed(place.release or "")
     note = replace(place.note, server=server)
-    engine = ask.Engine(ask.Here.on(note.as_host()), server)
+    here = ask.Here.on(note.as_host())
+    engine = engine_live.Engine(here, server)
     spot = Spot(
         note=note,
         folder=place.agent_folder,
@@ -35,7 +37,7 @@ def open_hands(place: Place, *, state: Path, intents: Intents, boot: str, stoppi
         release=lambda: current_release(place.folder),
         boot=boot,
     )
-    door = door_of(place, engine.here, stopping)
+    door = door_of(place, here, stopping)
     metrics = EngineMetrics(
         endpoint(place), launch.engines()[server.profile.engine].metrics, name=f"{place.name}/proof"
     )

@@ -24,6 +24,7 @@ from pathlib import Path
 from specctl.errors import SpecctlError
 from specctl.fleet.types import Host
 from specctl.host import clock, files
+from specctl.ops import engine_live
 from specctl.ops.contact import Contact, contacts
 from specctl.ops.deploy import Request as Wish
 from specctl.ops.deploy import blank_record, carry_out, redacted_by
@@ -169,8 +170,8 @@ class Performer:
         why = allowing.foreign_mode(note, current, mode)
         if why is not None:
             raise RequestError(why)
-        engine = ask.Engine(ask.Here(contact.transport), note.deployed(current.id))
-        wrong = ask.differing(engine.info(), ask.fields(server.profile, mode))
+        engine = engine_live.Engine(ask.Here(contact.transport), note.deployed(current.id))
+        wrong = engine_live.differing(engine.info(), engine_live.fields(server.profile, mode))
         if wrong is None or wrong:
             raise RequestError("; ".join(wrong[:3]) if wrong else "the engine does not say what it runs")
         record = _live_record(blank_record(contact, server, Act.SWITCH), wanted, facts)

@@ -14,11 +14,11 @@ from specctl.control.mode import Mode
 from specctl.control.policy_costs import HostCosts
 from specctl.control.policy_types import Means
 from specctl.fleet.types import AgentSettings
+from specctl.ops.engine_live import ALGO
 from specctl.rollout import reading
 from specctl.rollout.record import past_load_rows
 from specctl_agent.acting import Acting
 from specctl_agent.actuators import Cost
-from specctl_agent.actuators.ask import ALGO
 from specctl_agent.places import Place
 
 PERIOD_S = 60.0

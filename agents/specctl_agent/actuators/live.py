@@ -11,10 +11,11 @@ from specctl.algos import ALGOS
 from specctl.control.mode import Mode
 from specctl.engines.types import EvidenceKind
 from specctl.fleet.types import Server
+from specctl.ops import engine_live
 from specctl.rollout import proof as proofs
 from specctl.rollout.proof import Claimed, Proof, Refuted
 from specctl.rollout.smoke import SmokeResult
-from specctl_agent.actuators import Broken, Cost, Errand, Moved, Outcome, Refused, ask
+from specctl_agent.actuators import Broken, Cost, Errand, Moved, Outcome, Refused
 from specctl_agent.actuators.witness import Counted, Witness
 
 CONFIRM_S = 30.0
@@ -29,7 +30,7 @@ class Live:
     """Changes one server's engine while it runs. `stopping` ends a confirm early: what was not seen by then is missing."""
 
     server: Server
-    engine: ask.Engine
+    engine: engine_live.Engine
     witness: Witness
     stopping: threading.Event
     confirm_s: float = CONFIRM_S
@@ -49,8 +50,8 @@ class Live:
     def can(self, old: Mode, new: Mode) -> str | None:
         """Look into the profile, and ask the engine whether it really takes such changes; what it would say again is kept."""
         try:
-            changes = ask.live_fields(self.server.profile, old, new)
-        except ask.CannotError as cannot:
+            changes = engine_live.live_fields(self.server.profile, old, new)
+        except engine_live.CannotError as cannot:
             return str(cannot)
         names = tuple(sorted(changes))
         if names in self._asked:
@@ -63,15 +64,17 @@ class Live:
     def switch(self, old: Mode, new: Mode, errand: Errand) -> Outcome:
         """Tell the engine, and read back what it says."""
         try:
-            changes = ask.live_fields(self.server.profile, old, new)
-        except ask.CannotError as cannot:
+            changes = engine_live.live_fields(self.server.profile, old, new)
+        except engine_live.CannotError as cannot:
             return Refused(reason=str(cannot))
         errand.mark("telling", {"changes": dict(changes)})
         reply = self.engine.set(changes)
         self._begin()
-        if ask.untouched(reply):
-            return Refused(reason=ask.refusal(reply))
-        return self._told(changes, ask.refusal(reply) if not ask.accepted(reply) else None, reply.took_s)
+        if engine_live.untouched(reply):
+            return Refused(reason=engine_live.refusal(reply))
+        return self._told(
+            changes, engine_live.refusal(reply) if not engine_live.accepted(reply) else None, reply.took_s
+        )
 
     def _begin(self) -> None:
         """Watch from now on, once what was printed before the switch is in the log."""
@@ -81,7 +84,7 @@ class Live:
 
     def _told(self, changes: Mapping[str, object], trouble: str | None, took_s: float) -> Outcome:
         """Hold the engine's own word against what it was told; an answer that was lost may still have been a yes."""
-        wrong = ask.differing(self.engine.info(), changes)
+        wrong = engine_live.differing(self.engine.info(), changes)
         if wrong is None:
             return Broken(reason=trouble or "the engine took the change and does not say what it runs")
         if wrong:
@@ -99,9 +102,9 @@ class Live:
 
     def _judge(self, new: Mode) -> Proof:
         profile = self.server.profile.algos[new.algo]
-        changes = ask.fields(self.server.profile, new)
+        changes = engine_live.fields(self.server.profile, new)
         info = self.engine.info()
-        wrong = ask.differing(info, changes)
+        wrong = engine_live.differing(info, changes)
         if wrong:
             return Refuted(reasons=wrong)
         if wrong is None:
@@ -120,15 +123,15 @@ class Live:
         shown = replace(profile, live_proof=tuple(each for each in profile.live_proof if each.during == "smoke"))
         if lines is None and any(each.kind is EvidenceKind.LOG for each in shown.live_proof):
             return Claimed(missing=("the log cannot be read",))
-        state = {**(info or {}), **ask.states_of(info)[0]}
+        state = {**(info or {}), **engine_live.states_of(info)[0]}
         return proofs.judge(shown, dict(new.knobs), (), lines or (), traffic, state)
 
     def revert(self, old: Mode, errand: Errand) -> Outcome:
         """Tell the engine what it ran before, whole: nothing is known of what it runs now."""
         errand.mark("telling back", {"mode": str(old)})
-        changes = ask.fields(self.server.profile, old)
+        changes = engine_live.fields(self.server.profile, old)
         reply = self.engine.set(changes)
-        return self._told(changes, None if ask.accepted(reply) else ask.refusal(reply), reply.took_s)
+        return self._told(changes, None if engine_live.accepted(reply) else engine_live.refusal(reply), reply.took_s)
 
 
 def _traffic(before: Counted, now: Counted, *, drafts: bool) -> SmokeResult | None:

@@ -14,11 +14,12 @@ from pathlib import Path
 from specctl.control.mode import Mode
 from specctl.control.mode import mode as mode_of
 from specctl.fleet.types import ServiceManager
+from specctl.ops import engine_live
 from specctl.rollout import reading
 from specctl.rollout.proof import Claimed, Proof, Proven
 from specctl.rollout.server_note import ServerNote
 from specctl_agent import request as requests
-from specctl_agent.actuators import Broken, Cost, DoorError, Doorkeeper, Errand, Moved, Outcome, Refused, Taken, ask
+from specctl_agent.actuators import Broken, Cost, DoorError, Doorkeeper, Errand, Moved, Outcome, Refused, Taken
 from specctl_agent.request import Request, Result
 
 POLL_S = 0.5
@@ -46,7 +47,7 @@ class Restart:
     """Restarts one server into another mode. `patient`: without a door to close, requests are cut off at the act's own limit."""
 
     spot: Spot
-    engine: ask.Engine
+    engine: engine_live.Engine
     door: Doorkeeper
     stopping: threading.Event
     patient: bool = True

@@ -14,8 +14,9 @@ from typing import ClassVar
 import pytest
 
 from specctl.control.mode import Mode
+from specctl.ops import engine_live
 from specctl.rollout.proof import Claimed, Proven, Refuted
-from specctl_agent.actuators import Broken, Moved, Refused, ask
+from specctl_agent.actuators import Broken, Moved, Refused
 from specctl_agent.actuators.live import Live
 from tests import labmodels
 from tests.agentworld import DDTREE, DFLASH, NONE, Marks, engine_of, live_of, server_of, tree
@@ -277,8 +278,8 @@ def test_the_profile_is_heard_before_the_engine(stock: int) -> None:
 def test_ranks_that_disagree_are_said() -> None:
     """One rank took the change and another did not: both of its words are in the reason."""
     info = {"internal_states": [{"speculative_algorithm": "DFLASH"}, {"speculative_algorithm": "DDTREE"}]}
-    assert ask.differing(info, {"speculative_algorithm": "DFLASH"}) == (
+    assert engine_live.differing(info, {"speculative_algorithm": "DFLASH"}) == (
         "speculative_algorithm is 'DDTREE', not 'DFLASH'",
     )
-    assert ask.differing({"internal_states": []}, {"speculative_algorithm": "DFLASH"}) is None
-    assert ask.differing(None, {}) is None
+    assert engine_live.differing({"internal_states": []}, {"speculative_algorithm": "DFLASH"}) is None
+    assert engine_live.differing(None, {}) is None

@@ -1,0 +1,164 @@
+"""Tell a running engine another mode, and ask what it can take and what it says that it runs; every word of it is a peer's.
+
+The agent does so on its own host, `specctl calibrate` through the connection to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from specctl.control.mode import Mode
+from specctl.control.sample import engine_info
+from specctl.engines.types import EngineProfile
+from specctl.fleet.types import Server
+from specctl.ops.engine_http import EngineClient, NoAnswerError, Reached, Reply
+
+SET = "/set_internal_state"
+SET_S = 10.0
+INFO_S = 10.0
+ALGO = "algo"
+KEY_REFUSED = (401, 403)
+
+
+class CannotError(Exception):
+    """A running engine cannot be brought from one mode to another; carries why."""
+
+
+def fields(profile: EngineProfile, mode: Mode) -> Mapping[str, object]:
+    """Return the arguments that tell a running engine a mode: what selects its algo, null for what selects another, its knobs."""
+    wanted = profile.algos[mode.algo]
+    chosen: dict[str, object] = {}
+    for algo in profile.algos.values():
+        for flag in algo.select:
+            chosen[engine_info.field_of(flag)] = wanted.select.get(flag)
+    knobs = {engine_info.field_of(wanted.knobs[name]): value for name, value in mode.knobs if name in wanted.knobs}
+    return {**chosen, **knobs}
+
+
+def live_fields(profile: EngineProfile, old: Mode, new: Mode) -> Mapping[str, object]:
+    """Return what a running engine must be told to change its mode; raises CannotError where its profile has no such way."""
+    wanted = profile.algos.get(new.algo)
+    if wanted is None:
+        raise CannotError(f"{profile.name} has no {new.algo}")
+    before = dict(old.knobs) if old.algo == new.algo else {}
+    changed = {name: value for name, value in new.knobs if before.get(name) != value}
+    needed = [*([ALGO] if old.algo != new.algo else []), *changed]
+    cold = [name for name in needed if name not in wanted.live_knobs or (name != ALGO and name not in wanted.knobs)]
+    if cold:
+        raise CannotError(f"{profile.name} takes {', '.join(cold)} of {new.algo} only at its start")
+    if not needed:
+        raise CannotError(f"there is nothing to change between {old} and {new}")
+    if old.algo != new.algo:
+        return fields(profile, new)
+    return {engine_info.field_of(wanted.knobs[name]): value for name, value in changed.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What an engine answered to the question whether it takes a change: why not, and whether it would say so again."""
+
+    reason: str | None = None
+    lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One server's engine, by the way to its host; keys are read anew for every call."""
+
+    here: Reached
+    server: Server
+
+    def set(self, changes: Mapping[str, object]) -> Reply:
+        """Tell a running engine new arguments."""
+        client = EngineClient.admin(self.here, self.server)
+        return client.post(SET, {"server_args": dict(changes)}, timeout_s=SET_S)
+
+    def info(self) -> Mapping[str, object] | None:
+        """Return the body of /server_info; None where none came."""
+        reply = self._info()
+        return reply.fields if reply.status == 200 else None
+
+    def _info(self) -> Reply:
+        return EngineClient.of(self.here, self.server).get("/server_info", timeout_s=INFO_S)
+
+    def is_ready(self) -> bool:
+        """Claim that it takes requests."""
+        return EngineClient.of(self.here, self.server).get("/ready").status == 200
+
+    def running_requests(self) -> int | None:
+        """Return running plus waiting requests; None when the engine cannot say, or does not answer."""
+        try:
+            return EngineClient.of(self.here, self.server).running_requests()
+        except NoAnswerError:
+            return None
+
+    def takes(self, changes: Mapping[str, object]) -> Asked:
+        """Ask whether the engine takes such arguments at all, by telling it those that it has.
+
+        What nobody can set is answered [false] with status 200 (SGLang 0.5.23, engine facts 3.2), or refused as no number.
+        """
+        info = self._info()
+        if info.status != 200:
+            return Asked(reason=refusal(info))
+        states = states_of(info.fields)
+        if not states:
+            return Asked(reason="/server_info tells no internal state")
+        untold = [name for name in changes if any(name not in state for state in states)]
+        if untold:
+            return Asked(reason=f"/server_info does not tell {', '.join(untold)}")
+        # A knob of an algo that does not run has no value; what selects the algo has one, and null means none.
+        present = {name: states[0][name] for name, value in changes.items() if isinstance(value, str | None)}
+        present |= {name: states[0][name] for name in changes if states[0][name] is not None}
+        if not present:
+            return Asked(reason=f"/server_info tells no value of {', '.join(changes)}")
+        reply = self.set(present)
+        if accepted(reply):
+            return Asked(lasting=True)
+        return Asked(reason=refusal(reply), lasting=untouched(reply) and reply.status not in KEY_REFUSED)
+
+
+def states_of(info: Mapping[str, object] | None) -> tuple[Mapping[str, object], ...]:
+    """Return the internal states of all ranks."""
+    states = (info or {}).get("internal_states")
+    found = tuple(state for state in states if isinstance(state, Mapping)) if isinstance(states, list) else ()
+    return found if isinstance(states, list) and len(found) == len(states) else ()
+
+
+def accepted(reply: Reply) -> bool:
+    """Claim that every rank took a change."""
+    return (
+        reply.status == 200 and isinstance(reply.body, list) and bool(reply.body) and all(x is True for x in reply.body)
+    )
+
+
+def untouched(reply: Reply) -> bool:
+    """Claim that no rank took a change: all said so, or the call was turned away before it reached any."""
+    if reply.status == 200:
+        return isinstance(reply.body, list) and bool(reply.body) and all(item is False for item in reply.body)
+    return reply.status is not None and 400 <= reply.status < 500
+
+
+def refusal(reply: Reply) -> str:
+    """Say how a change was turned away."""
+    if reply.status is None:
+        return f"the engine gave no answer: {reply.failure}"
+    if reply.status in KEY_REFUSED:
+        return f"the engine refuses the key (status {reply.status})"
+    if reply.status == 200:
+        said = "[false]" if untouched(reply) else "half a yes" if isinstance(reply.body, list) else "no list"
+        return f"the engine answers {said}"
+    return f"the engine answers status {reply.status}"
+
+
+def differing(info: Mapping[str, object] | None, changes: Mapping[str, object]) -> tuple[str, ...] | None:
+    """Name the arguments that a rank says otherwise than they were set; None where the engine does not say."""
+    states = states_of(info)
+    if not states:
+        return None
+    return tuple(
+        f"{name} is {state.get(name)!r}, not {value!r}"
+        for state in states
+        for name, value in changes.items()
+        if state.get(name) != value
+    )
