@@ -7,6 +7,7 @@ model in words.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ POWER = 0.8
 # A spread below this part of the value is rounding: such segments are the same.
 NOTHING = 1e-9
 MOST_CYCLES = 500
+
+# A quantile takes a bisection, and experiments ask for the same few again and again.
+_quantile = functools.lru_cache(maxsize=256)(t_quantile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +141,7 @@ def difference(found: Fit, base: int, other: int) -> Difference:
             ratio=math.expm1(shift), low=math.expm1(shift), high=math.expm1(shift), p=0.0 if shift else 1.0, seen=0.0,
             freedom=found.freedom, spread=found.spread, drift=found.drift,
         )  # fmt: skip
-    reach = t_quantile(0.5 + CONFIDENCE / 2, found.freedom) * error
+    reach = _quantile(0.5 + CONFIDENCE / 2, found.freedom) * error
     return Difference(
         ratio=math.expm1(shift),
         low=math.expm1(shift - reach),
@@ -152,19 +156,26 @@ def difference(found: Fit, base: int, other: int) -> Difference:
 
 def detectable(error: float, freedom: int) -> float:
     """Return the smallest true difference that is found with a probability of 80 %, as a part, from a standard error of logs."""
-    reach = t_quantile(0.5 + CONFIDENCE / 2, freedom) + t_quantile(POWER, freedom)
+    reach = _quantile(0.5 + CONFIDENCE / 2, freedom) + _quantile(POWER, freedom)
     return math.expm1(reach * error)
 
 
 def cycles_for(found: Fit, base: int, other: int, *, cycles: int, wanted: float) -> int | None:
-    """Return how many cycles in all would show a difference of a part `wanted`; None where not even hundreds would."""
+    """Return the fewest cycles in all that would show a difference of a part `wanted`; None where not even hundreds would."""
     arms = len(found.levels)
     error = found.error(base, other)
-    for more in range(cycles, MOST_CYCLES + 1):
+
+    def shows(more: int) -> bool:
         freedom = 2 * arms * more - arms - 1
-        if freedom > 0 and detectable(error * math.sqrt(cycles / more), freedom) <= wanted:
-            return more
-    return None
+        return freedom > 0 and detectable(error * math.sqrt(cycles / more), freedom) <= wanted
+
+    if not shows(MOST_CYCLES):
+        return None
+    low, high = 0, MOST_CYCLES
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shows(middle) else (middle, high)
+    return high
 
 
 def holm(ps: Sequence[float]) -> tuple[float, ...]:

@@ -41,7 +41,7 @@ def trial_of(row: Wire) -> Trial:
     """Read an experiment; raises MisreadError."""
     order, before = reading.wholes(row.get("order")), reading.texts(row.get("before"))
     pairs = tuple(reading.wholes(pair) for pair in _list(row, "pairs"))
-    if len(before) != 2 or any(len(pair) != 2 for pair in pairs):
+    if len(before) != 2 or not pairs or any(len(pair) != 2 for pair in pairs):
         raise MisreadError("before and pairs are pairs")
     trial = Trial(
         id=_text(row, "id"),
