@@ -1,4 +1,4 @@
-"""The commands that look: status, history, health, logs, ask, exec."""
+"""The commands that look: status (cli/status.py), history, health, logs, ask, exec."""
 
 from __future__ import annotations
 
@@ -9,39 +9,18 @@ from typing import Annotated
 
 import typer
 
-from specctl.cli import options
+from specctl.cli import options, status
 from specctl.errors import SpecctlError
 
 
 def mount(app: typer.Typer) -> None:
     """Add the commands to the app."""
-    app.command("status")(status)
+    app.command("status")(status.status)
     app.command("history")(history)
     app.command("health")(health)
     app.command("logs")(logs)
     app.command("ask")(ask)
     app.command("exec", context_settings={"ignore_unknown_options": True})(execute)
-
-
-@options.selecting()
-def status(
-    chosen: options.Chosen,
-    as_json: options.JSON = False,
-) -> None:
-    """Show what every selected server runs and how it is."""
-    from specctl.ops import look
-
-    rows = look.status(chosen.pairs())
-    if as_json:
-        typer.echo(json.dumps({"servers": [row.as_wire() for row in rows]}, indent=2))
-        return
-    from specctl.ui import status as views
-    from specctl.ui.theme import console
-
-    out = console()
-    out.print(views.table(rows, out.width))
-    for note in views.notes(rows):
-        out.print(note)
 
 
 @options.selecting()
@@ -67,7 +46,7 @@ def history(
     if as_json:
         typer.echo(json.dumps({"history": rows}, indent=2))
         return code
-    from specctl.ui import status as views
+    from specctl.ui import history as views
     from specctl.ui.theme import console
 
     out = console()
@@ -148,12 +127,12 @@ def execute(
     from specctl.ops import look
 
     pairs = chosen.pairs()
-    status = 0
+    code = 0
     for name, content in look.execute(pairs[0], command):
         if name == "status":
-            status = int(content)
+            code = int(content)
             continue
         stream = sys.stdout.buffer if name == "out" else sys.stderr.buffer
         stream.write(content)
         stream.flush()
-    return status
+    return code

@@ -107,6 +107,15 @@ class Loading:
     eta_s: float | None = None
     fatal: str | None = None
 
+    def later(self, by_s: float) -> Loading:
+        """Return the same when it goes on for so much longer."""
+        elapsed, eta = self.elapsed_s, self.eta_s
+        return replace(
+            self,
+            elapsed_s=None if elapsed is None else elapsed + by_s,
+            eta_s=None if eta is None else max(0.0, eta - by_s),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
@@ -134,6 +143,13 @@ class AgentSight:
     findings: tuple[str, ...] = ()
     troubles: Mapping[str, str] = field(default_factory=dict)
 
+    def later(self, by_s: float) -> AgentSight:
+        """Return the same when its words are older by so much."""
+        decision, left = self.decision, self.pin_left_s
+        if decision is not None and decision.for_s is not None:
+            decision = replace(decision, for_s=decision.for_s + by_s)
+        return replace(self, decision=decision, pin_left_s=None if left is None else max(0.0, left - by_s))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastAct:
@@ -144,6 +160,10 @@ class LastAct:
     age_s: float | None = None
     who: str | None = None
     result: str | None = None
+
+    def later(self, by_s: float) -> LastAct:
+        """Return the same when it is longer ago by so much."""
+        return self if self.age_s is None else replace(self, age_s=self.age_s + by_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +235,10 @@ class Sight:
             accept_length=None if self.accept_length is None else self.accept_length.later(by_s),
             kv_ratio=None if self.kv_ratio is None else self.kv_ratio.later(by_s),
             gpus=None if self.gpus is None else tuple(gpu.later(by_s) for gpu in self.gpus),
+            loading=None if self.loading is None else self.loading.later(by_s),
+            agent=None if self.agent is None else self.agent.later(by_s),
+            guard=None if self.guard is None else self.guard.later(by_s),
+            last=None if self.last is None else self.last.later(by_s),
             age_s=None if self.age_s is None else self.age_s + by_s,
         )
 

@@ -1,4 +1,4 @@
-"""Look without touching: status, history, health of what is running, logs, a prompt; and a command of the operator's own."""
+"""Look without touching: history, health of what is running, logs, a prompt; and a command of the operator's own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from specctl.engines.types import AlgoProfile
-from specctl.errors import ConnectError, NoHealthyReleaseError, RemoteCommandError, SpecctlError, UnhealthyError
+from specctl.errors import NoHealthyReleaseError, RemoteCommandError, SpecctlError, UnhealthyError
 from specctl.fleet.types import Host, Server
 from specctl.ops.contact import Contact, contacts, each
 from specctl.ops.engine_http import EngineClient
@@ -15,39 +15,11 @@ from specctl.ops.gate import Gate, GateEnd, Question
 from specctl.ops.reporter import Reporter
 from specctl.ops.stored import current_of, reach, reach_deployed
 from specctl.rollout.agent_moves import live_move
-from specctl.rollout.facts import ServerFacts
 from specctl.rollout.launch import algo_profile
-from specctl.rollout.observation import Port
-from specctl.rollout.status import EngineAnswers, Row, row
 
 Pair = tuple[Host, Server]
 # A start of eight ranks logs some thousand lines until it is ready.
 OPENING_LINES = 5000
-
-
-def _answers(contact: Contact, server: Server, facts: ServerFacts) -> EngineAnswers:
-    if facts.port is not Port.OWN:
-        return EngineAnswers()
-    client = EngineClient.of(contact, server)
-    ready = client.get("/ready").status
-    return EngineAnswers.from_loads(ready, client.get("/v1/loads").fields)
-
-
-def status(selected: Sequence[Pair]) -> tuple[Row, ...]:
-    """Return a row for every selected server; a host that cannot be reached is a row with its reason."""
-
-    def one(contact: Contact, server: Server) -> Row:
-        deployed, facts = reach_deployed(contact, server)
-        return row(contact.host.name, facts, _answers(contact, deployed, facts))
-
-    rows = []
-    for (host, server), found in each(selected, one).items():
-        if isinstance(found, Row):
-            rows.append(found)
-        elif isinstance(found, SpecctlError):
-            state = "unreachable" if isinstance(found, ConnectError) else "unknown"
-            rows.append(Row(host=host, server=server, state=state, note=found.message))
-    return tuple(rows)
 
 
 def history(selected: Sequence[Pair], limit: int) -> Mapping[tuple[str, str], object]:

@@ -1,7 +1,7 @@
-"""Watch servers for as long as somebody looks: every host by a thread of its own, so that a slow one delays no other.
+"""Look at servers once, or watch them for as long as somebody does: every host by a thread of its own, so that none delays another.
 
-`specctl status --watch`, the dashboard and its benchmark call this. A host is a `HostSource`: ops/sights_host.py makes one over
-the one connection to a host, a benchmark makes its own without any.
+`specctl status`, the dashboard and its benchmark call this. A host is a `HostSource`: ops/sights_host.py makes one over the one
+connection to a host, a benchmark makes its own without any.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from specctl.control.sight import Sight, State
 from specctl.control.sight_events import Event, between, decided
 from specctl.control.sight_past import POINTS, Past, Rings
 from specctl.errors import ConnectError, SpecctlError, UsageError
+from specctl.fleet.types import Host, Server
 
 PERIOD_S = 1.0
 FIRST_BACKOFF_S = 1.0
@@ -24,6 +25,10 @@ LONGEST_BACKOFF_S = 30.0
 EVENTS = 1000
 DECISIONS_AT_FIRST = 20
 CLOSE_S = 3.0
+# A connection may take 10 s to stand and a look 12 s; what takes longer is told as such.
+LOOK_S = 25.0
+
+Pair = tuple[Host, Server]
 
 Rows = tuple[Mapping[str, object], ...]
 
@@ -63,6 +68,7 @@ class _Eye:
     pushed_s: float | None = None
     backoff_s: float = FIRST_BACKOFF_S
     known: bool = False
+    looked: bool = False
 
 
 class Watch:
@@ -96,6 +102,11 @@ class Watch:
             sights, seen_s = eye.sights, eye.seen_s
             found.extend(sight.later(now_s - seen_s) for sight in sights)
         return tuple(found)
+
+    def first(self, timeout_s: float) -> bool:
+        """Wait until every host was looked at once, or for so long; returns whether they were."""
+        with self._changed:
+            return self._changed.wait_for(lambda: all(eye.looked for eye in self._eyes), timeout_s)
 
     def past(self, host: str, server: str) -> Past:
         """Return the figures of a server's newest past, a point each period; without points where nothing was seen yet."""
@@ -185,10 +196,10 @@ class Watch:
         for sight in sights:
             old = before.get(sight.server)
             # The first look at all changes nothing: it finds out.
-            if old is not None and (old.state != State.UNKNOWN or old.age_s is not None):
+            if old is not None and eye.looked:
                 self._events.extend(between(old, sight, time.time()))
         self._push(eye, sights if fresh else (), now_s)
-        eye.sights, eye.seen_s = sights, now_s
+        eye.sights, eye.seen_s, eye.looked = sights, now_s, True
         with self._changed:
             self._revision += 1
             self._changed.notify_all()
@@ -204,6 +215,53 @@ class Watch:
             for _ in range(min(missed, self._points)):
                 rings.push(None)
             rings.push(seen.get(server))
+
+
+def sources(pairs: Sequence[Pair], *, once: bool = False) -> tuple[HostSource, ...]:
+    """Return a source for every host of the pairs, in their order; nothing is dialled before the first look."""
+    from specctl.ops.sights_host import SessionSource
+
+    by_host: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        by_host.setdefault(pair[0].name, []).append(pair)
+    return tuple(SessionSource(rows[0][0], [server for _, server in rows], once=once) for rows in by_host.values())
+
+
+def look(pairs: Sequence[Pair], *, limit_s: float = LOOK_S) -> tuple[Sight, ...]:
+    """Return a sight of every server, all hosts at once; a host that gives none within the limit is sights with the reason.
+
+    The order is that of the pairs, and nothing is left open but what hangs.
+    """
+    found = look_at(sources(pairs, once=True), limit_s=limit_s)
+    by_name = {(sight.host, sight.server): sight for sight in found}
+    return tuple(by_name[host.name, server.name] for host, server in pairs)
+
+
+def look_at(hosts: Sequence[HostSource], *, limit_s: float = LOOK_S) -> tuple[Sight, ...]:
+    """Return the sights of these hosts, all asked at once, and hang up; as `look`."""
+    late = ConnectError(
+        f"no answer within {limit_s:.0f} s", hint="specctl status --host H, with ssh -v H if it stays so"
+    )
+    found: dict[int, tuple[Sight, ...]] = {}
+
+    def one(place: int, source: HostSource) -> None:
+        try:
+            found[place] = source.look()
+        except SpecctlError as error:
+            found[place] = tuple(unseen(sight, error) for sight in source.blank)
+        finally:
+            source.close()
+
+    threads = [threading.Thread(target=one, args=pair, daemon=True, name="specctl-look") for pair in enumerate(hosts)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + limit_s
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    seen = dict(found)  # What comes from now on comes too late.
+    late = ConnectError(f"no answer within {limit_s:.0f} s")
+    missing = [tuple(unseen(sight, late) for sight in source.blank) for source in hosts]
+    return tuple(sight for place, sights in enumerate(missing) for sight in seen.get(place, sights))
 
 
 def unseen(sight: Sight, error: SpecctlError) -> Sight:

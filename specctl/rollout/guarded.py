@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specctl.fleet.types import Limits
 from specctl.rollout import reading
@@ -73,6 +73,15 @@ class Guard:
         """Return after how long at the latest the guard acts; None once it does."""
         known = [left for left in (self.hard_left_s, self.confirm_left_s) if left is not None]
         return min(known) if known and self.phase == WATCHING else None
+
+    def later(self, by_s: float) -> Guard:
+        """Return the same guard when so much more of its time is over."""
+        hard, confirm = self.hard_left_s, self.confirm_left_s
+        return replace(
+            self,
+            hard_left_s=None if hard is None else max(0.0, hard - by_s),
+            confirm_left_s=None if confirm is None else max(0.0, confirm - by_s),
+        )
 
     def words(self) -> str:
         """Say in one clause what it will do, or does."""

@@ -17,20 +17,22 @@ from typer.testing import CliRunner
 
 from specctl import errors
 from specctl.cli import acting, inventory, lint, render
+from specctl.control.sight import AgentSight, Decided, GpuSight, Loading, Source
+from specctl.control.sight_wire import as_wire
 from specctl.errors import InventoryError, Problem, SpecctlError, UsageError
 from specctl.fleet import wire
 from specctl.fleet.types import Hardware, Limits, Model, Origin, UnitSettings
 from specctl.host.lease import Lease
 from specctl.ops import lease as leases
 from specctl.ops.deploy import Request, Rollout
+from specctl.rollout import facts as rollout_facts
 from specctl.rollout.guarded import Guard
 from specctl.rollout.outcome import Outcome
 from specctl.rollout.plan import Change, ChangeKind, Plan
 from specctl.rollout.preflight.types import Report
 from specctl.rollout.record import Act, Record, Result
-from specctl.rollout.status import EngineAnswers, Row
 from specctl.ui.theme import console
-from tests import fakes
+from tests import fakes, sights
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
@@ -64,11 +66,6 @@ GUARD = Guard(phase="gating")
 FULL_GUARD = Guard(
     phase="watching", act="deploy", who="ops@here", aim=("2", "none"), back=PAIR, hard_left_s=9.0, reason="why"
 )
-ROW = Row(host="gpu1", server="chat", state="ready")
-FULL_ROW = replace(
-    ROW, algo="none", release="1", proven=True, note="note", last_act="deploy", last_at="2026-11-29T14:02:11+00:00",
-    engine=EngineAnswers(ready=200, running=1, waiting=0, tokens_per_s=1.0, accept_length=2.0, age_s=0.1), guard=GUARD,
-)  # fmt: skip
 ERROR = SpecctlError("what")
 FULL_ERROR = SpecctlError("what", hint="do", host="gpu1")
 HARDWARE = Hardware(name="big")
@@ -119,12 +116,45 @@ def part(values: Mapping[str, object], name: str) -> Mapping[str, object]:
     return found
 
 
+def _of_status() -> Iterator[tuple[str, Mapping[str, object], Mapping[str, object]]]:
+    """Yield the objects of `specctl status`."""
+    bare, full = as_wire(sights.BARE), as_wire(sights.FULL)
+    yield "Status", bare, full
+    yield "Mode", part(full, "live"), part(full, "live")
+    yield "Loading", as_load(Loading(phase="start")), part(full, "loading")
+    yield "Figure", _figure(None), _figure(0.4)
+    yield "GpuNow", _gpu(GpuSight(index=0, age_s=None, source=Source.FACTS)), _gpu(sights.gpus(1, 1.0)[0])
+    yield "AgentNow", part(as_wire(replace(sights.BARE, agent=AgentSight())), "agent"), part(full, "agent")
+    decided = part(as_wire(replace(sights.BARE, agent=AgentSight(decision=Decided(text="hold")))), "agent")
+    yield "Decided", part(decided, "decision"), part(part(full, "agent"), "decision")
+    bare_lease = part(as_wire(replace(sights.BARE, lease=rollout_facts.Lease(owner="ann"))), "lease")
+    yield "Holder", bare_lease, part(full, "lease")
+
+
+def _figure(age_s: float | None) -> Mapping[str, object]:
+    sight = replace(sights.BARE, running=sights.whole(1, age_s))
+    return part(part(as_wire(sight), "figures"), "running")
+
+
+def _gpu(gpu: GpuSight) -> Mapping[str, object]:
+    rows = as_wire(replace(sights.BARE, gpus=(gpu,)))["gpus"]
+    assert isinstance(rows, list)
+    found = rows[0]
+    assert isinstance(found, Mapping)
+    return found
+
+
+def as_load(load: Loading) -> Mapping[str, object]:
+    """Return a load as status prints it."""
+    return part(as_wire(replace(sights.BARE, loading=load)), "loading")
+
+
 def pairs() -> Iterator[tuple[str, Mapping[str, object], Mapping[str, object]]]:
     """Yield each documented object as it is with nothing known and with everything."""
     yield "Plan", PLAN.as_wire(), FULL_PLAN.as_wire()
     yield "Outcome", OUTCOME.as_wire(), FULL_OUTCOME.as_wire()
     yield "Record", RECORD.as_wire(), FULL_RECORD.as_wire()
-    yield "Status", ROW.as_wire(), FULL_ROW.as_wire()
+    yield from _of_status()
     yield "Guard", GUARD.as_wire(), FULL_GUARD.as_wire()
     yield "Lease", MANUAL.as_wire(), TIMED.as_wire()
     yield "Hardware", part(wire.host_values(FULL_HOST), "hardware"), _full_hardware()

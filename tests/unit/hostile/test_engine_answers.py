@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from specctl.control import sight_engine
 from specctl.engines._sglang_log import GRAMMAR
 from specctl.ops.contact import Contact
 from specctl.ops.engine_http import EngineClient, NoAnswerError
@@ -17,7 +18,6 @@ from specctl.rollout import gate as folds
 from specctl.rollout import proof, smoke, story
 from specctl.rollout.gate_types import GateSpec
 from specctl.rollout.observation import Observation
-from specctl.rollout.status import EngineAnswers
 from specctl.ui import events
 from tests.examples import HOSTILE
 from tests.fakes import HOST, PROFILE, SERVER
@@ -83,13 +83,16 @@ def test_bytes_in_place_of_http(content: bytes) -> None:
 
 
 @settings(max_examples=HOSTILE, deadline=None)
-@given(LOADS | JSON)
-def test_loads(body: object) -> None:
+@given(LOADS | JSON, LOADS | JSON)
+def test_loads(body: object, other: object) -> None:
     """Any /v1/loads is figures that are finite and not negative, or unknown."""
-    answers = EngineAnswers.from_loads(200, body if isinstance(body, dict) else {})
-    figures = (answers.running, answers.waiting, answers.tokens_per_s, answers.accept_length, answers.age_s)
-    json.dumps(figures, allow_nan=False)
-    assert all(figure is None or figure >= 0 for figure in figures)
+    earlier, later = sight_engine.seen(1.0, 200, other), sight_engine.seen(9.0, 200, body)
+    for before in (None, earlier):
+        found = sight_engine.figures(later, before)
+        told = (found.running, found.waiting, found.tokens_per_s, found.accept_length, found.kv_ratio)
+        figures = [figure for each in told if each is not None for figure in (each.value, each.age_s)]
+        json.dumps(figures, allow_nan=False)
+        assert all(figure is None or figure >= 0 for figure in figures)
 
 
 @settings(max_examples=HOSTILE, deadline=None)

@@ -10,12 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from specctl.adapters.session import HostSession
+from specctl.control import sight_facts
+from specctl.control.sight_wire import as_wire
 from specctl.errors import SpecctlError
-from specctl.rollout import status
 from specctl.rollout.facts import HostFacts
 from specctl.rollout.guarded import Guard
 from specctl.rollout.record import past_load_rows
-from specctl.rollout.status import EngineAnswers
+from tests import fakes
 from tests.examples import HOSTILE
 from tests.unit.hostile.peers import Peer
 from tests.unit.hostile.strategies import BODIES, JSON, objects
@@ -130,7 +131,7 @@ def test_facts(answer: dict[str, object], now_s: float) -> None:
     json.dumps(facts.as_wire(), allow_nan=False)
     for server in facts.servers.values():
         json.dumps(server.as_wire(), allow_nan=False)
-        json.dumps(status.row("gpu1", server, EngineAnswers()).as_wire(), allow_nan=False)
+        json.dumps(as_wire(sight_facts.standing(fakes.HOST, fakes.SERVER, server, 1e9)), allow_nan=False)
         past_load_rows(server.records, "dflash")
         server.past_loads("dflash")
 

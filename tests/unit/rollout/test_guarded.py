@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from specctl.control import sight_facts
+from specctl.control.sight_wire import as_wire
 from specctl.fleet.types import Limits
-from specctl.rollout import plan, status
+from specctl.rollout import plan
 from specctl.rollout.facts import CurrentRelease, ServerFacts
 from specctl.rollout.guarded import Guard, hard_limit_s
 from specctl.rollout.observation import UnitState
-from specctl.rollout.status import EngineAnswers
+from tests import fakes
 
 WIRE = {
     "phase": "watching",
@@ -65,9 +67,10 @@ def test_its_words(guard: Guard, said: str) -> None:
 
 def test_status_shows_it_first() -> None:
     """An armed guard is the first thing that a row's note says, and a field of its JSON."""
-    row = status.row("gpu1", replace(FACTS, guard=ARMED, warnings=("a warning",)), EngineAnswers(ready=200))
-    assert row.note == f"{ARMED.words()}; a warning"
-    assert row.as_wire()["guard"] == {
+    facts = replace(FACTS, guard=ARMED, warnings=("a warning",))
+    row = as_wire(replace(sight_facts.standing(fakes.HOST, fakes.SERVER, facts, None), desired=None))
+    assert row["note"] == f"{ARMED.words()}; a warning"
+    assert row["guard"] == {
         "phase": "watching",
         "act": "deploy",
         "who": "ann@desk",

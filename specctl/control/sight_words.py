@@ -1,0 +1,125 @@
+"""A sight in words: what was decided last, and what a person should know beside its row; pure, for every view and for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specctl.control.mode import Mode
+from specctl.control.sight import Loading, Sight, State, knobs_of
+from specctl.rollout.record import Result
+from specctl.rollout.story import clock
+
+_UNSEEN = (State.UNREACHABLE.value, State.UNKNOWN.value)
+
+
+def age(seconds: float | None) -> str | None:
+    """Return an age with one or two figures and its unit: 0.4 s, 12 s, 5 min, 3 h, 2 d; None where it is not known."""
+    if seconds is None:
+        return None
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    for limit, size, unit in ((90, 1, "s"), (5400, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def mode_text(mode: Mode) -> str:
+    """Return an algo with its knobs as a table shows them: ddtree 7/1."""
+    return f"{mode.algo} {'/'.join(str(value) for value in knobs_of(mode).values())}".rstrip()
+
+
+def last_decision(sight: Sight) -> str | None:
+    """Say in one clause what was decided about the server last, or why nothing is known; None where there is nothing to say."""
+    if sight.state in _UNSEEN:
+        return sight.reason
+    if sight.loading is not None:
+        return _progress(sight.loading)
+    agent = sight.agent
+    if agent is not None:
+        if agent.acting:
+            return f"switching: {agent.acting}"
+        for word, reason in (("frozen", agent.frozen), ("held", agent.held)):
+            if reason:
+                return f"{word}: {reason}"
+        if agent.pinned:
+            left = age(agent.pin_left_s)
+            return f"pinned to {agent.pinned}" + (f", {left} left" if left else "")
+        if agent.decision is not None:
+            reason = agent.decision.reason or agent.decision.rule
+            return agent.decision.text + (f": {reason}" if reason else "")
+    if sight.last is None:
+        return None
+    ago = age(sight.last.age_s)
+    who = f" by {sight.last.who.partition('@')[0]}" if sight.last.who else ""
+    return f"{sight.last.act}{who}" + (f", {ago} ago" if ago else "")
+
+
+def _progress(load: Loading) -> str:
+    parts = [load.phase]
+    if load.fatal:
+        return f"{load.phase}: {load.fatal}"
+    if load.detail:
+        parts.append(load.detail)
+    elif load.progress is not None:
+        parts.append(f"{load.progress:.0%}".replace("%", " %"))
+    if load.eta_s is not None:
+        parts.append(f"ready in about {clock(load.eta_s)}")
+    return ", ".join(parts)
+
+
+def notes(sight: Sight) -> Iterator[str]:
+    """Yield what a person should know beside the row, the gravest first; what `last_decision` says is not said again."""
+    if sight.state in _UNSEEN and sight.age_s is not None:
+        yield f"its figures are of {age(sight.age_s)} ago"
+    if sight.guard is not None:
+        yield sight.guard.words()
+    if sight.lease is not None:
+        yield f"locked by {sight.lease.owner}" + (f" ({sight.lease.reason})" if sight.lease.reason else "")
+    if sight.state == State.FROZEN.value:
+        yield "the engine answers, and its scheduler has published nothing for a while: its figures are old"
+    yield from sight.drift
+    yield from _of_gpus(sight)
+    yield from _of_agent(sight)
+    if sight.live_by is not None and sight.deployed is not None:
+        yield f"set live by {sight.live_by}; a start would run {mode_text(sight.deployed)}"
+    if sight.desired is not None and sight.deployed is not None and _differs(sight.desired, sight.deployed):
+        yield f"the inventory says {mode_text(sight.desired)}, and {mode_text(sight.deployed)} is deployed"
+    if sight.last is not None and sight.last.result in (Result.STOPPED.value, Result.FAILED.value):
+        yield f"last {sight.last.act}: {sight.last.result}"
+    yield from sight.warnings
+
+
+def _differs(desired: Mode, deployed: Mode) -> bool:
+    """Claim that what is deployed is not what is wanted; a knob that the inventory does not name is the engine's own."""
+    told = dict(deployed.knobs)
+    return desired.algo != deployed.algo or any(told.get(name) != value for name, value in desired.knobs)
+
+
+def _of_gpus(sight: Sight) -> Iterator[str]:
+    slowed: dict[str, list[str]] = {}
+    for gpu in sight.slowed:
+        words = ", ".join(reason.value.replace("_", " ") for reason in gpu.slowing or ())
+        slowed.setdefault(words, []).append(str(gpu.index))
+    for words, indexes in slowed.items():
+        yield f"GPU {', '.join(indexes)} slowed: {words}"
+    if sight.gpu_trouble:
+        yield f"no figures of GPUs: {sight.gpu_trouble}"
+
+
+def _of_agent(sight: Sight) -> Iterator[str]:
+    agent = sight.agent
+    if sight.agent_trouble:
+        yield f"agent: {sight.agent_trouble}"
+    if agent is None:
+        return
+    if agent.acting and (agent.held or agent.frozen):
+        yield "held" if agent.held else "frozen"
+    if agent.frozen and agent.held:
+        yield f"held too: {agent.held}"
+    if agent.pinned and (agent.frozen or agent.held or agent.acting):
+        yield f"pinned to {agent.pinned}"
+    if agent.findings:
+        yield f"metrics contradict each other: {', '.join(agent.findings)} (specctl doctor)"
+    for subject, words in agent.troubles.items():
+        yield f"agent's trouble with {subject}: {words}"
