@@ -5,6 +5,7 @@ SGLang promises none of these; `version` says for which release they were read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import Field
 from typing import ClassVar, Protocol
 
@@ -37,11 +38,22 @@ class Carried(Protocol):
     nxt_kv_lens_cpu: torch.Tensor | None
 
 
+class Reason(Protocol):
+    """Why a request ended."""
+
+    def to_json(self) -> dict[str, str]:
+        """Return it with its `type`."""
+
+
 class Request(Protocol):
     """A request in a batch."""
 
     rid: str
     is_retracted: bool
+    origin_input_ids: Sequence[int]
+    output_ids: Sequence[int]
+    output_ids_through_stop: Sequence[int]
+    finished_reason: Reason | None
 
     def finished(self) -> bool:
         """Whether its last token was settled."""
@@ -90,3 +102,9 @@ class Result(Protocol):
     """A settled step: accepted drafts of each request."""
 
     num_correct_drafts_per_req_cpu: list[int]
+
+
+class Processor(Protocol):
+    """The scheduler's bookkeeping of results."""
+
+    draft_worker: object

@@ -16,10 +16,10 @@ def load() -> None:
     from sglang.version import __version__ as installed  # type: ignore[import-not-found]  # the engine's own
 
     version.check(installed, os.environ)
-    from sglang_ddtree import algorithm, graphs, live, metrics, refusals
+    from sglang_ddtree import algorithm, graphs, live, refusals, settling
 
     algorithm.register()
     graphs.register()
     live.register()
-    metrics.register()
     refusals.register()
+    settling.register()

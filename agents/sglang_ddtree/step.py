@@ -22,7 +22,7 @@ from sglang.srt.speculative.dflash_info import DFlashVerifyInput  # type: ignore
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm  # type: ignore[import-not-found]  # the engine's
 from sglang.srt.speculative.spec_utils import GrammarTree  # type: ignore[import-not-found]  # the engine's
 
-from sglang_ddtree import engine, masks, metrics, picking, tree_torch
+from sglang_ddtree import engine, keeping, masks, metrics, picking, settling, tree_torch
 
 if TYPE_CHECKING:
     from sglang_ddtree.worker import DDTreeWorker
@@ -45,6 +45,15 @@ class Room:
     def host_lengths(self, added: int) -> torch.Tensor:
         """Return the lengths that attention plans with: those with `added` tokens, or the bounds that have them already."""
         return self.bounds + added if self.exact else self.bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What a verify pass gave: a row of logits and hidden states a node, `width` nodes a request, written by `plan`."""
+
+    logits: engine.Logits
+    width: int
+    plan: engine.Plan
 
 
 def decode(
@@ -72,18 +81,13 @@ def decode(
     lengths = room.lengths + commits.to(room.lengths.dtype)
     if on_publish is not None:
         on_publish(lengths)
-    _keep(worker, room, walked, out.logits_output, plan, commits)
+    _keep(worker, room, walked, Verified(logits=out.logits_output, width=width, plan=plan), commits)
     result = _result(worker, out, walked, commits, lengths)
     result.speculative_num_draft_tokens = width
-    step = metrics.Step(
-        requests=len(batch.seq_lens),
-        budget=budget,
-        topk=held.topk,
-        nodes=tree_torch.possible(budget, held.topk, block - 1),
-        build_s=build_s,
-        settle=worker.meter.settle,
-    )
-    setattr(result, metrics.CARRIED, step)
+    shown = settling.Shown(lengths=room.lengths, trees=trees, picks=picks, walked=walked)
+    nodes = tree_torch.possible(budget, held.topk, block - 1)
+    begun = metrics.Pass(requests=len(batch.seq_lens), budget=budget, topk=held.topk, nodes=nodes, build_s=build_s)
+    setattr(result, settling.CARRIED, settling.Step(begun=begun, shown=shown if worker.book.traced else None))
     return result
 
 
@@ -211,36 +215,12 @@ def _verify(
     ), plan
 
 
-def _keep(
-    worker: DDTreeWorker,
-    room: Room,
-    walked: tree_torch.Walk,
-    output: engine.Logits,
-    plan: engine.Plan,
-    commits: torch.Tensor,
-) -> None:
+def _keep(worker: DDTreeWorker, room: Room, walked: tree_torch.Walk, seen: Verified, commits: torch.Tensor) -> None:
     """Bring the accepted path to the front of its places, and let the draft see what the target saw along it."""
-    requests, columns = walked.path.shape
-    places = torch.arange(columns, device=walked.path.device)
-    on_path = places <= walked.accepted.unsqueeze(1)
-    if columns > 1:
-        move(worker, room.places, torch.where(on_path, walked.path, places))
-    if output.hidden_states is None:
+    keeping.move(worker.model_runner.token_to_kv_pool, room.places, keeping.sources(walked.path, walked.accepted))
+    if seen.logits.hidden_states is None:
         raise RuntimeError("DDTREE: the target's pass gave no hidden states")
-    width = output.next_token_logits.shape[0] // requests
-    hidden = along(output.hidden_states, walked.path, width)
-    worker.remember(hidden, plan, room.lengths.unsqueeze(1) + places, commits)
-    output.hidden_states = None  # else the overlap scheduler copies them to the host, for nobody
-
-
-def move(worker: DDTreeWorker, places: torch.Tensor, path: torch.Tensor) -> None:
-    """Copy keys and values of each request's nodes `path` [R, P] to its first P places; a node may lie in its own place."""
-    into = places[:, 1 : path.shape[1]].flatten()
-    worker.model_runner.token_to_kv_pool.move_kv_cache(into, places.gather(1, path)[:, 1:].flatten())
-
-
-def along(hidden: torch.Tensor, path: torch.Tensor, width: int) -> torch.Tensor:
-    """Return the hidden states [R, P, …] of the nodes on each path, of all nodes [R × width or more, …]."""
-    requests = len(path)
-    trees = hidden[: requests * width].view(requests, width, -1)
-    return trees.gather(1, path.unsqueeze(-1).expand(-1, -1, trees.shape[-1]))
+    hidden = keeping.along(seen.logits.hidden_states, walked.path, seen.width)
+    places = torch.arange(walked.path.shape[1], device=walked.path.device)
+    worker.remember(hidden, seen.plan, room.lengths.unsqueeze(1) + places, commits)
+    seen.logits.hidden_states = None  # else the overlap scheduler copies them to the host, for nobody

@@ -21,8 +21,9 @@ from sglang.srt.runtime_context import (  # type: ignore[import-not-found]  # th
 from sglang.srt.speculative.dflash_worker_v2 import DFlashWorkerV2  # type: ignore[import-not-found]  # the engine's
 from sglang.srt.speculative.spec_tp_sync import SpecTpSyncSite  # type: ignore[import-not-found]  # the engine's
 from sglang.srt.speculative.spec_utils import draft_tp_context  # type: ignore[import-not-found]  # the engine's
+from sglang.version import __version__ as installed  # type: ignore[import-not-found]  # the engine's
 
-from sglang_ddtree import draft_head, engine, knobs, live, metrics, refusals, step
+from sglang_ddtree import draft_head, engine, knobs, live, metrics, refusals, settling, step, trace
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
         self._head = draft_head.of_target(self.model_runner.model, get_parallel().tp_group)
         limits, start = knobs.at_start(os.environ, block)
         self.dial = live.Dial(limits, start)
-        self.meter = _meter()
+        self.book = _book(block)
         self._keep_type()
         if get_parallel().tp_rank == 0:
             logger.info("Initialized DDTREE worker. %s", knobs.told(limits, start))
@@ -131,8 +132,9 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
         return self._make_next_draft_input_decode(bonus_tokens=tokens, new_seq_lens=lengths)
 
 
-def _meter() -> metrics.Meter:
+def _book(block: int) -> settling.Book:
     if get_parallel().tp_rank != 0:
-        return metrics.Meter(metrics.NEVER, metrics.unpublished)
+        return settling.Book(metrics.Meter(metrics.NEVER, metrics.unpublished), None, block)
     series = metrics.Series(get_serving().served_model_name) if get_observability().enable_metrics else None
-    return metrics.Meter(knobs.every(os.environ), series.publish if series else metrics.unpublished)
+    meter = metrics.Meter(knobs.every(os.environ), series.publish if series else metrics.unpublished)
+    return settling.Book(meter, trace.asked_for(os.environ, installed), block)

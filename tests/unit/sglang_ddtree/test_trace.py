@@ -1,0 +1,91 @@
+"""The verify trace: lines as docs/verify-trace.md says them, and a file that ends at its limit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sglang_ddtree import trace
+
+ENDING = trace.Ending(rid="a1", committed=[4, 8], finish=None)
+VERIFIED = trace.Verified(
+    prefix=12,
+    tokens=[51, 9, 4, 9],
+    parents=[0, 0, 0, 1],
+    positions=[12, 13, 13, 14],
+    target=[4, 3, 8, 3],
+    path=[0, 2],
+)
+TREE = trace.Settings(block=8, budget=3, topk=2)
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    """Return a file's lines."""
+    return [json.loads(text) for text in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Give where a trace is written."""
+    return tmp_path / "trace.jsonl"
+
+
+def test_pass_is_written_as_documented(path: Path) -> None:
+    """A pass that accepted one draft of a tree of four nodes is the example of the format's page."""
+    trace.Trace(path, version="0.5.23", limit_bytes=10_000).verify(7, ENDING, VERIFIED, TREE)
+    head, verify = lines(path)
+    assert head == {"v": 1, "kind": "trace", "engine": "sglang-ddtree", "version": "0.5.23"}
+    assert verify == {
+        "v": 1,
+        "kind": "verify",
+        "rid": "a1",
+        "step": 7,
+        "prefix": 12,
+        "block": 8,
+        "budget": 3,
+        "topk": 2,
+        "tokens": [51, 9, 4, 9],
+        "parents": [-1, 0, 0, 1],
+        "positions": [12, 13, 13, 14],
+        "target": [4, 3, 8, 3],
+        "path": [0, 2],
+        "bonus": 8,
+        "committed": [4, 8],
+        "finish": None,
+        "nodes": 4,
+        "drafts": 1,
+        "depth": 1,
+    }
+
+
+def test_prompts_and_plain_steps_are_written(path: Path) -> None:
+    """A prompt and a step without drafts have what the replay follows a request by, and no figures of a tree."""
+    written = trace.Trace(path, version="0.5.23", limit_bytes=10_000)
+    written.prefill(1, trace.Ending(rid="a1", committed=[51], finish=None), 12)
+    written.verify(
+        2, trace.Ending(rid="a1", committed=[4], finish="length"), VERIFIED, trace.Settings(block=8, budget=0, topk=1)
+    )
+    assert lines(path)[1:] == [
+        {"v": 1, "kind": "prefill", "step": 1, "prompt": 12, "rid": "a1", "committed": [51], "finish": None},
+        {"v": 1, "kind": "plain", "step": 2, "prefix": 12, "rid": "a1", "committed": [4], "finish": "length"},
+    ]
+
+
+def test_file_ends_at_its_limit(path: Path) -> None:
+    """At the limit the trace says that it is full and takes no more, whole lines only."""
+    written = trace.Trace(path, version="0.5.23", limit_bytes=700)
+    for step in range(20):
+        written.verify(step, ENDING, VERIFIED, TREE)
+    found = lines(path)
+    assert found[-1] == {"v": 1, "kind": "end", "why": "full"}
+    assert len(found) < 6
+
+
+def test_trace_is_asked_for_by_the_environment(path: Path) -> None:
+    """Without a word there is none; a limit that is no number is refused."""
+    assert trace.asked_for({}, "0.5.23") is None
+    assert trace.asked_for({"DDTREE_TRACE": str(path), "DDTREE_TRACE_MB": "1"}, "0.5.23") is not None
+    with pytest.raises(ValueError, match="DDTREE_TRACE_MB=much is no number of megabytes"):
+        trace.asked_for({"DDTREE_TRACE": str(path), "DDTREE_TRACE_MB": "much"}, "0.5.23")
