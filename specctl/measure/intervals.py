@@ -5,6 +5,7 @@ Used by bench, ab and calibrate. Values are plain numbers of one unit, one a run
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from specctl.measure.chance import seeded
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
+# Six values have 462 different resamples, seven 1,716.
+MOST_EXACT = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +52,34 @@ def bootstrap(
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap's bounds of a centre (Efron and Tibshirani 1993, ch. 13)."""
-    chance = seeded(seed)
-    size = len(values)
-    drawn = [centre(chance.choices(values, k=size)) for _ in range(resamples)]
+    """Return the percentile bootstrap's bounds of a centre (Efron and Tibshirani 1993, ch. 13).
+
+    Of few values every resample there is gets its weight, and chance plays no part; of more, so many are drawn from the seed.
+    The order of the values must not matter to the centre.
+    """
     tail = (1.0 - confidence) / 2.0
+    if len(values) <= MOST_EXACT:
+        return _exact(values, centre, tail)
+    chance = seeded(seed)
+    drawn = [centre(chance.choices(values, k=len(values))) for _ in range(resamples)]
     return quantile(drawn, tail), quantile(drawn, 1.0 - tail)
+
+
+def _exact(values: Sequence[float], centre: Callable[[Sequence[float]], float], tail: float) -> tuple[float, float]:
+    """Return the bounds over all resamples: each choice of places, as often as its orders make it."""
+    size = len(values)
+    weights: dict[float, float] = {}
+    for places in itertools.combinations_with_replacement(range(size), size):
+        orders = math.factorial(size)
+        for place in set(places):
+            orders //= math.factorial(places.count(place))
+        found = centre([values[place] for place in places])
+        weights[found] = weights.get(found, 0.0) + orders / size**size
+    ordered = sorted(weights)
+    sums = list(itertools.accumulate(weights[value] for value in ordered))
+    low = next(value for value, total in zip(ordered, sums, strict=True) if total >= tail)
+    high = next((value for value, total in zip(ordered, sums, strict=True) if total >= 1.0 - tail), ordered[-1])
+    return low, high
 
 
 def median_of(values: Sequence[float], *, seed: int = 0, confidence: float = CONFIDENCE) -> Interval:
