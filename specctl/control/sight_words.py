@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specctl.control.mode import Mode
-from specctl.control.sight import Loading, Sight, State, knobs_of
+from specctl.control.sight import AgentSight, Loading, Sight, State, knobs_of
 from specctl.rollout.record import Result
 from specctl.rollout.story import clock
 
@@ -35,24 +35,38 @@ def last_decision(sight: Sight) -> str | None:
         return sight.reason
     if sight.loading is not None:
         return _progress(sight.loading)
-    agent = sight.agent
-    if agent is not None:
-        if agent.acting:
-            return f"switching: {agent.acting}"
-        for word, reason in (("frozen", agent.frozen), ("held", agent.held)):
-            if reason:
-                return f"{word}: {reason}"
-        if agent.pinned:
-            left = age(agent.pin_left_s)
-            return f"pinned to {agent.pinned}" + (f", {left} left" if left else "")
-        if agent.decision is not None:
-            reason = agent.decision.reason or agent.decision.rule
-            return agent.decision.text + (f": {reason}" if reason else "")
+    if sight.agent is not None:
+        for words in _standing(sight.agent):
+            return words
+        decided = sight.agent.decision
+        if decided is not None:
+            reason = decided.reason or decided.rule
+            return decided.text + (f": {reason}" if reason else "")
     if sight.last is None:
         return None
     ago = age(sight.last.age_s)
     who = f" by {sight.last.who.partition('@')[0]}" if sight.last.who else ""
     return f"{sight.last.act}{who}" + (f", {ago} ago" if ago else "")
+
+
+def stands_out(sight: Sight) -> bool:
+    """Claim that what `last_decision` says is no everyday matter: where its column is lost, it must be said elsewhere."""
+    agent = sight.agent
+    ordered = agent is not None and any(_standing(agent))
+    return bool(sight.state in _UNSEEN or sight.loading is not None or ordered)
+
+
+def _standing(agent: AgentSight) -> Iterator[str]:
+    """Yield what stands above the agent's own decision, the strongest first."""
+    if agent.acting:
+        yield f"switching: {agent.acting}"
+    if agent.frozen:
+        yield f"frozen: {agent.frozen}"
+    if agent.held:
+        yield f"held: {agent.held}"
+    if agent.pinned:
+        left = age(agent.pin_left_s)
+        yield f"pinned to {agent.pinned}" + (f", {left} left" if left else "")
 
 
 def _progress(load: Loading) -> str:
@@ -113,12 +127,10 @@ def _of_agent(sight: Sight) -> Iterator[str]:
         yield f"agent: {sight.agent_trouble}"
     if agent is None:
         return
-    if agent.acting and (agent.held or agent.frozen):
-        yield "held" if agent.held else "frozen"
-    if agent.frozen and agent.held:
-        yield f"held too: {agent.held}"
-    if agent.pinned and (agent.frozen or agent.held or agent.acting):
-        yield f"pinned to {agent.pinned}"
+    if sight.state not in _UNSEEN and sight.loading is None:
+        yield from list(_standing(agent))[1:]
+    else:
+        yield from _standing(agent)
     if agent.findings:
         yield f"metrics contradict each other: {', '.join(agent.findings)} (specctl doctor)"
     for subject, words in agent.troubles.items():

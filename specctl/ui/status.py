@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from specctl.control.sight import GpuSight, Sight, State, Told
-from specctl.control.sight_words import age, last_decision, mode_text, notes
+from specctl.control.sight_words import age, last_decision, mode_text, notes, stands_out
 from specctl.rollout.story import clock
 from specctl.ui.text import UNKNOWN, plain
 
@@ -23,7 +23,9 @@ STATE_STYLES = {
 }
 GAP = 2
 # A decision that shows less than this says nothing: its column goes before that.
-LEAST_DECISION = 22
+LEAST_DECISION = 26
+LUXURY = 9
+NOTHING_KNOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +105,9 @@ def decision_text(sight: Sight) -> Text:
     return Text(plain(" ".join((last_decision(sight) or UNKNOWN).split())))
 
 
-DECISION = "LAST DECISION"
+HOST, AGE, DECISION = "HOST", "AGE", "LAST DECISION"
 COLUMNS = (
-    Column(name="HOST", show=lambda sight: Text(sight.host, style="host"), rank=0, right=False),
+    Column(name=HOST, show=lambda sight: Text(sight.host, style="host"), rank=0, right=False),
     Column(name="SERVER", show=lambda sight: Text(plain(sight.server)), rank=1, right=False),
     Column(name="ALGO", show=algo_text, rank=1, right=False),
     Column(name="STATE", show=state_text, rank=0, right=False),
@@ -116,55 +118,76 @@ COLUMNS = (
     Column(name="KV", show=kv_text, rank=7),
     Column(name="GPU W", show=power_text, rank=8),
     Column(name="GPU GB", show=memory_text, rank=10),
-    Column(name="AGE", show=age_text, rank=3),
+    Column(name=AGE, show=age_text, rank=3),
     Column(name="RELEASE", show=lambda sight: Text(plain(sight.release or UNKNOWN)), rank=9),
     Column(name=DECISION, show=decision_text, rank=6, right=False),
 )
 
 
-def chosen(sights: Sequence[Sight], width: int) -> tuple[Column, ...]:
-    """Return the columns that fit into a width, those that matter most first served; the last decision may be cut, down to a bound.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Which columns a table has, each with its width in cells."""
 
-    Columns after it in rank come only where it is whole.
-    """
-    widths = {column.name: _width(column, sights) for column in COLUMNS}
-    kept: list[Column] = []
-    taken = -GAP
-    for column in sorted(COLUMNS, key=lambda column: column.rank):
-        least = min(widths[column.name], LEAST_DECISION) if column.name == DECISION else widths[column.name]
-        if column.rank > 0 and taken + GAP + least > width:
-            if column.name == DECISION:
-                continue
-            break
-        kept.append(column)
-        taken += GAP + least
-    return tuple(column for column in COLUMNS if column in kept)
+    columns: tuple[tuple[Column, int], ...]
+    whole: bool
+
+    @classmethod
+    def of(cls, sights: Sequence[Sight], width: int) -> Layout:
+        """Choose the columns that fit into a width, those that matter most first.
+
+        The last decision may be cut, down to a bound; what is a luxury comes only beside a whole one. `whole`: nothing is cut.
+        """
+        widths = {column.name: _width(column, sights) for column in COLUMNS}
+        kept: dict[str, int] = {}
+        room = width + GAP
+        for column in sorted(COLUMNS, key=lambda column: _rank(column, sights)):
+            wanted = widths[column.name]
+            cut = widths[DECISION] - kept.get(DECISION, 0) if column.rank >= LUXURY else 0
+            least = min(wanted, LEAST_DECISION) if column.name == DECISION else wanted
+            if column.rank > 0 and least + GAP + cut > room:
+                break
+            kept[column.name] = least
+            room -= least + GAP
+        if DECISION in kept:
+            kept[DECISION] = min(widths[DECISION], kept[DECISION] + max(0, room))
+        shown = tuple((column, kept[column.name]) for column in COLUMNS if column.name in kept)
+        return cls(columns=shown, whole=kept.get(DECISION) == widths[DECISION])
+
+
+def _rank(column: Column, sights: Sequence[Sight]) -> int:
+    """Return a column's rank; one in which nothing is known matters least of all, and the age more than a figure that is old."""
+    if column.name == AGE and any(told.stale for sight in sights for told in (sight.running, sight.waiting) if told):
+        return 1
+    empty = column.rank > 1 and all(column.show(sight).plain == UNKNOWN for sight in sights)
+    return column.rank + NOTHING_KNOWN if empty else column.rank
 
 
 def table(sights: Sequence[Sight], width: int) -> Table:
     """Return the table of servers."""
     view = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="column", show_edge=False)
-    columns = chosen(sights, width)
-    for column in columns:
+    layout = Layout.of(sights, width)
+    for column, cells in layout.columns:
         view.add_column(
             column.name,
             justify="right" if column.right else "left",
-            no_wrap=True,
-            overflow="ellipsis" if column.name == DECISION else "fold",
+            width=None if column.name == HOST else cells,
+            no_wrap=column.name != HOST,
+            overflow="fold" if column.name == HOST else "ellipsis",
         )
     for sight in sights:
-        view.add_row(*(column.show(sight) for column in columns))
+        view.add_row(*(column.show(sight) for column, _ in layout.columns))
     return view
 
 
 def note_lines(sights: Sequence[Sight], width: int) -> Iterator[Table]:
     """Yield what a person should know beside the rows, hosts that share a note on one line; and what to do next."""
-    whole = _decisions_are_whole(sights, width)
+    whole = Layout.of(sights, width).whole
     said: dict[str, list[str]] = {}
     for sight in sights:
-        reason = [] if whole or not sight.reason else [sight.reason]
-        for text in (*reason, *notes(sight), *([f"try: {sight.hint}"] if sight.hint and sight.reason else [])):
-            hosts = said.setdefault(text, [])
+        cut = last_decision(sight) if not whole and stands_out(sight) else None
+        hint = f"try: {sight.hint}" if sight.reason and sight.hint else None
+        for text in (cut, *notes(sight), hint):
+            hosts = said.setdefault(text, []) if text else [sight.host]
             if sight.host not in hosts:
                 hosts.append(sight.host)
     for text, hosts in said.items():
@@ -191,19 +214,23 @@ def fleet_line(sights: Sequence[Sight]) -> Text:
         f"{len(sights)} servers",
         *(f"{count} {state}" for state, count in sorted(states.items(), key=lambda one: -one[1])),
     ]
-    for name, figures in (
-        ("running", [sight.running for sight in sights]),
-        ("waiting", [sight.waiting for sight in sights]),
-    ):
-        known = [told.value for told in figures if told is not None and not told.stale]
-        if known:
-            parts.append(f"{sum(known)} {name}")
-    rates = [
-        sight.tokens_per_s.value for sight in sights if sight.tokens_per_s is not None and not sight.tokens_per_s.stale
-    ]
-    if rates:
-        parts.append(f"{sum(rates):.1f} tok/s")
+    parts += _sums(sights)
     return Text(" · ".join(parts), style="quiet")
+
+
+def _sums(sights: Sequence[Sight]) -> Iterator[str]:
+    """Yield what the servers do together; where not all tell it, how many do."""
+    counts = [(sight.running, sight.waiting) for sight in sights]
+    known = [
+        (run, wait) for run, wait in counts if run is not None and wait is not None and not (run.stale or wait.stale)
+    ]
+    of = "" if len(known) == len(sights) else f" on the {len(known)} that tell"
+    if known:
+        running, waiting = sum(run.value for run, _ in known), sum(wait.value for _, wait in known)
+        yield f"{running} running, {waiting} waiting{of}"
+    rates = [told.value for sight in sights if (told := sight.tokens_per_s) is not None and not told.stale]
+    if rates:
+        yield f"{sum(rates):.1f} tok/s"
 
 
 def _names(hosts: Sequence[str]) -> str:
@@ -212,10 +239,3 @@ def _names(hosts: Sequence[str]) -> str:
 
 def _width(column: Column, sights: Sequence[Sight]) -> int:
     return max([cell_len(column.name), *(cell_len(column.show(sight).plain) for sight in sights)])
-
-
-def _decisions_are_whole(sights: Sequence[Sight], width: int) -> bool:
-    columns = chosen(sights, width)
-    return any(column.name == DECISION for column in columns) and (
-        sum(_width(column, sights) + GAP for column in columns) - GAP <= width
-    )
