@@ -58,20 +58,24 @@ def show_plan(ready: Ready, *, dry_run: bool, as_json: bool) -> None:
         out.print(line, soft_wrap=not out.is_terminal)
 
 
+PLAN_FIELDS = ("subject", "setting", "levels", "requests", "tokens", "running", "warnings")
+
+
 def plan_wire(ready: Ready) -> dict[str, object]:
     """Return what `--dry-run --json` prints (docs/json.md)."""
     import dataclasses
 
     wish = ready.wish
-    return {
-        "subject": dataclasses.asdict(ready.subject),
-        "setting": dataclasses.asdict(wish.setting),
-        "levels": [wish.name(number) for number in range(len(wish.paces))],
-        "requests": ready.requests,
-        "tokens": ready.tokens,
-        "running": ready.running,
-        "warnings": list(ready.warnings),
-    }
+    found = (
+        dataclasses.asdict(ready.subject),
+        dataclasses.asdict(wish.setting),
+        [wish.name(number) for number in range(len(wish.paces))],
+        ready.requests,
+        ready.tokens,
+        ready.running,
+        list(ready.warnings),
+    )
+    return dict(zip(PLAN_FIELDS, found, strict=True))
 
 
 def run(ready: Ready, *, as_json: bool) -> Bench:
