@@ -9,11 +9,11 @@ from specctl.control.mode import Mode
 from specctl.doctor.evidence import Evidence
 from specctl.doctor.judge import judge
 from specctl.doctor.types import Report
-from specctl.errors import SpecctlError
+from specctl.errors import ConnectError, SpecctlError
 from specctl.fleet.types import Host, Server
-from specctl.ops import doctor_gather, doctor_live
+from specctl.ops import doctor_gather, doctor_live, doctor_probe
 from specctl.ops.contact import Contact, each
-from specctl.ops.doctor_gather import Wish
+from specctl.ops.doctor_gather import Subject, Wish
 from specctl.ops.load import Progress
 
 Pair = tuple[Host, Server]
@@ -55,7 +55,7 @@ def examine(selected: Sequence[Pair], wish: Wish, *, show: Show | None = None) -
         evidence = doctor_gather.gather(found, wish)
         if wish.live:
             on_progress = None if show is None else lambda progress: show(contact.host.name, progress)
-            evidence = doctor_live.loaded(found, evidence, show=on_progress)
+            evidence = _probed(found, doctor_live.loaded(found, evidence, show=on_progress))
         return _examined(evidence, server)
 
     results = []
@@ -65,6 +65,18 @@ def examine(selected: Sequence[Pair], wish: Wish, *, show: Show | None = None) -
         elif isinstance(result, SpecctlError):
             results.append(Examined(host=host, server=name, error=result))
     return tuple(results)
+
+
+def _probed(found: Subject, evidence: Evidence) -> Evidence:
+    """Return the evidence with what the target says of the engine's own tokens; without it where the engine fails to answer."""
+    if found.client is None:
+        return evidence
+    try:
+        return doctor_probe.probed(found.client, evidence)
+    except ConnectError:
+        raise
+    except SpecctlError:
+        return evidence
 
 
 def _examined(evidence: Evidence, server: Server) -> Examined:

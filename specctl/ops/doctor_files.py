@@ -10,7 +10,7 @@ from specctl.control import mode as modes
 from specctl.control.mode import Mode
 from specctl.control.sample import engine_lines
 from specctl.control.sample.engine_lines import LineReader
-from specctl.doctor import figures, lines
+from specctl.doctor import figures, lines, replay
 from specctl.doctor.evidence import Evidence
 from specctl.doctor.judge import judge
 from specctl.doctor.types import Report
@@ -56,6 +56,8 @@ def evidence(given: Given) -> Evidence:
     log = None
     if texts:
         log = lines.read((line for part in texts for line in part), reader_of(profile), whole=given.log is None)
+    if given.trace is not None:
+        named = replace(named, replay=replay.check(doctor_files.read_log(given.trace)))
     mode = named.mode if given.mode is None else _mode(given.mode)
     return replace(named, log=log, mode=mode, configuration=replace(named.configuration, claimed=mode))
 

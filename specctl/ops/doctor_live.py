@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from specctl.control.sample.engine import EngineInfo
 from specctl.doctor import lines
-from specctl.doctor.evidence import OWN_RUN, Evidence, Log, Observation, Served, Speed
+from specctl.doctor.evidence import OWN_RUN, Evidence, GpuLook, Log, Observation, Served, Speed
 from specctl.measure.figures import figures, foreign
 from specctl.measure.load import Closed, Level, Prompt, Run
 from specctl.ops import doctor_gpus, doctor_look
@@ -37,7 +37,7 @@ class _Meanwhile:
 
     run: Run
     looks: Sequence[Observation]
-    gpus: Sequence[doctor_gpus.GpuLook]
+    gpus: Sequence[GpuLook]
 
 
 def loaded(found: Subject, evidence: Evidence, *, show: Show | None = None) -> Evidence:
@@ -71,7 +71,7 @@ def _put(found: Subject, client: EngineClient, level: Level, show: Show | None) 
     """Run the load, and look once a second in a thread of its own."""
     done = threading.Event()
     looks: list[Observation] = []
-    gpus: list[doctor_gpus.GpuLook] = []
+    gpus: list[GpuLook] = []
     failed: list[Exception] = []
 
     def watch() -> None:
