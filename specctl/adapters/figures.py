@@ -27,6 +27,7 @@ INK, FAINT = "#333333", "#dddddd"
 WIDTH_IN, PANEL_IN, BAND_IN, HEAD_IN = 7.6, 2.6, 0.3, 0.9
 DOTS_PER_IN = 150
 TITLE_CHARS = 80
+MOST_TICKS = 12
 FORMATS = (".png", ".svg")
 # Courses over time fill their axes from end to end, with ticks that hours and minutes have too.
 COURSES = (Look.PLAIN, Look.STEPS)
@@ -156,7 +157,9 @@ def _marks(axes: Axes, panel: Panel) -> None:
 
 def _doubling(axes: Axes, panel: Panel) -> None:
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(FixedLocator(sorted({point.x for line in panel.lines for point in line.points})))
+    places = sorted({point.x for line in panel.lines for point in line.points})
+    if len(places) <= MOST_TICKS:
+        axes.xaxis.set_major_locator(FixedLocator(places))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(ScalarFormatter())
 

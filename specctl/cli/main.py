@@ -46,6 +46,7 @@ def mount() -> None:
         ab,
         agent,
         bench,
+        calibrate,
         deploy,
         doctor,
         inventory,
@@ -62,7 +63,7 @@ def mount() -> None:
     app.add_typer(inventory.app, name="inventory", help="Check, list and explain the inventory.")
     app.add_typer(lock.app, name="lock", help="See, take or release the lease on a server.")
     inventory.mount(app)
-    for group in (render, lint, preflight, deploy, lifecycle, look, agent, simulate, bench, ab, doctor, top):
+    for group in (render, lint, preflight, deploy, lifecycle, look, agent, simulate, bench, ab, doctor, calibrate, top):
         group.mount(app)
 
 
