@@ -94,6 +94,7 @@ def wish(options: Options) -> Wish:
     seed = secrets.randbelow(2**31) if options.seed is None else options.seed
     prompts = read_prompts(options.prompts)
     kind = given[0] if given else "concurrency"
+    setting = _setting(options, kind, seed=seed, digest=shipped.digest(prompts))
     paces: tuple[Pace, ...]
     if kind == "trace":
         paces = (_traced(options, seed),)
@@ -101,7 +102,6 @@ def wish(options: Options) -> Wish:
         paces = tuple(Open(requests_s=rate) for rate in _rates(options.rate or ""))
     else:
         paces = tuple(Closed(concurrency=count) for count in counts(options.concurrency or DEFAULT_CONCURRENCY))
-    setting = _setting(options, kind, seed=seed, digest=shipped.digest(prompts))
     return Wish(paces=paces, prompts=prompts, setting=setting, limit_s=options.limit_s, note=options.note)
 
 
