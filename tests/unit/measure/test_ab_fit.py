@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats  # type: ignore[import-untyped]  # it ships no types
+from scipy import stats
 
 from specctl.measure import ab_design, ab_fit
 from specctl.measure.chance import seeded
