@@ -84,10 +84,13 @@ def decode(
     _keep(worker, room, walked, Verified(logits=out.logits_output, width=width, plan=plan), commits)
     result = _result(worker, out, walked, commits, lengths)
     result.speculative_num_draft_tokens = width
-    shown = settling.Shown(lengths=room.lengths, trees=trees, picks=picks, walked=walked)
     nodes = tree_torch.possible(budget, held.topk, block - 1)
     begun = metrics.Pass(requests=len(batch.seq_lens), budget=budget, topk=held.topk, nodes=nodes, build_s=build_s)
-    setattr(result, settling.CARRIED, settling.Step(begun=begun, shown=shown if worker.book.traced else None))
+    shown = None
+    if worker.book.traced is not None:
+        # Copied: the scheduler goes on with the lengths in place.
+        shown = settling.Shown(lengths=room.lengths.clone(), trees=trees, picks=picks, walked=walked)
+    setattr(result, settling.CARRIED, settling.Step(begun=begun, shown=shown))
     return result
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.fleet import fleet as fleets
 from tests.fleet import requirements
 from tests.fleet.site import Site
-from tests.sglang import environment
+from tests.sglang import ddtree_cases, ddtree_engine, environment
 from tests.sglang.site import HOST, SECRETS, SERVER, inventory
 
 
@@ -47,3 +47,10 @@ def bare_site(engine_fleet: fleets.Fleet) -> Site:
     site = Site(fleet=engine_fleet, hosts=(HOST,), env=dict(SECRETS), server=SERVER)
     site.write(inventory())
     return site
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> ddtree_cases.Plain:
+    """Give what the engine answers in float32 without any speculation; it runs only as long as that takes."""
+    with ddtree_engine.started(tmp_path_factory.mktemp("plain"), None) as engine:
+        return ddtree_cases.asked(engine)
