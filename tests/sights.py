@@ -65,6 +65,7 @@ def amount(value: float, age_s: float | None = 0.4) -> Told[float]:
     return Told(value=value, age_s=age_s, source=AGENT)
 
 
+HOLD = Decided(text="hold", rule="gain", reason="gain 1.2 of 9.6 needed", at="2026-11-29T14:02:11+00:00", for_s=60.0)
 READY = Sight(
     host="ct200",
     server="k26",
@@ -86,9 +87,7 @@ READY = Sight(
     agent=AgentSight(
         conduct="act",
         version="0.1.0",
-        decision=Decided(
-            text="hold", rule="gain", reason="gain 1.2 of 9.6 needed", at="2026-11-29T14:02:11+00:00", for_s=60.0
-        ),
+        decision=HOLD,
     ),
     last=LastAct(act="deploy", at="2026-11-29T10:00:00+00:00", age_s=14_531.0, who="ops@desk", result="done"),
     age_s=0.0,
@@ -157,7 +156,7 @@ FULL = replace(
     agent=AgentSight(
         conduct="act",
         version="0.1.0",
-        decision=READY.agent and READY.agent.decision,
+        decision=HOLD,
         acting="ddtree → dflash",
         pinned="dflash (benchmark, ops@desk)",
         pin_left_s=10.0,

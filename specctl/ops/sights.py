@@ -20,11 +20,10 @@ from specctl.errors import ConnectError, SpecctlError, UsageError
 from specctl.fleet.types import Host, Server
 
 PERIOD_S = 1.0
-FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 30.0
 EVENTS = 1000
 DECISIONS_AT_FIRST = 20
-CLOSE_S = 3.0
+CLOSE_S = 2.0
 # A connection may take 10 s to stand and a look 12 s; what takes longer is told as such.
 LOOK_S = 25.0
 
@@ -66,7 +65,7 @@ class _Eye:
     seen_s: float
     rings: dict[str, Rings] = field(default_factory=dict)
     pushed_s: float | None = None
-    backoff_s: float = FIRST_BACKOFF_S
+    backoff_s: float | None = None
     known: bool = False
     looked: bool = False
 
@@ -129,6 +128,8 @@ class Watch:
 
     def close(self) -> None:
         """End all looks and hang up; idempotent. A host that hangs is left behind after a bound."""
+        if self._closing.is_set():
+            return
         self._closing.set()
         with self._changed:
             self._changed.notify_all()
@@ -159,10 +160,10 @@ class Watch:
             if self._closing.is_set():
                 return 0.0
             self._publish(eye, tuple(unseen(sight, error) for sight in self._aged(eye)), fresh=False)
-            wait_s = eye.backoff_s
+            wait_s = eye.backoff_s or self._period_s
             eye.backoff_s = min(2 * wait_s, LONGEST_BACKOFF_S)
             return wait_s
-        eye.backoff_s = FIRST_BACKOFF_S
+        eye.backoff_s = None
         if not eye.known:
             eye.known = True
             self._take_up(eye, sights)
