@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,7 +24,7 @@ _ID = re.compile(r"[a-z]+-\d{8}-\d{6}-[0-9a-f]{4}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """One measurement: its id (kind, date, time UTC, four hex digits), and what was kept of it."""
+    """One measurement: its id (kind, date, time UTC, part of the second), and what was kept of it."""
 
     id: str
     content: Mapping[str, object]
@@ -45,8 +44,9 @@ def folder() -> Path:
 
 
 def new_id(kind: str, now: datetime | None = None) -> str:
-    """Return an id that sorts by time; known before the measurement ends, so that it can be shown."""
-    return f"{kind}-{(now or datetime.now(UTC)).astimezone(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    """Return an id that sorts by time, down to a 65,536th of a second; known before the measurement ends, to be shown."""
+    at = (now or datetime.now(UTC)).astimezone(UTC)
+    return f"{kind}-{at:%Y%m%d-%H%M%S}-{at.microsecond * 65_536 // 1_000_000:04x}"
 
 
 def keep(run_id: str, content: Mapping[str, object]) -> Path:

@@ -32,6 +32,13 @@ def test_what_is_kept_is_read_again() -> None:
     assert [each.id for each in runs.listing("bench").runs] == [first, second]
 
 
+def test_ids_sort_by_their_moments() -> None:
+    """Also within one second the later one is the last."""
+    moments = [dt.datetime(2026, 11, 30, 2, 0, 0, part, tzinfo=dt.UTC) for part in (0, 20, 500_000, 999_999)]
+    ids = [runs.new_id("bench", moment) for moment in moments]
+    assert ids == sorted(set(ids))
+
+
 def test_kinds_do_not_mix() -> None:
     """An A/B is no bench."""
     kept(1, "ab")
