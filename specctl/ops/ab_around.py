@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specctl.errors import SpecctlError
@@ -131,13 +131,3 @@ def upset(before: Look, after: Look) -> str | None:
     if before.restarts != after.restarts:
         return "the service manager started the server again"
     return None
-
-
-def steady(first: float, now: float, band: float) -> bool:
-    """Claim that a value is as it was at first, within a band to either side."""
-    return abs(now - first) <= band
-
-
-def hottest(readings: Sequence[float | None]) -> float | None:
-    """Return the highest of what is known."""
-    return max((each for each in readings if each is not None), default=None)
