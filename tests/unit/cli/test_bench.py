@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -30,7 +31,7 @@ def call(*words: str) -> Result:
     return CliRunner().invoke(main.app, ["bench", *words], standalone_mode=False)
 
 
-def kept(**over: object) -> str:
+def kept(**over: Any) -> str:
     """Keep a bench under an id of its own."""
     made = bench(id=runs.new_id("bench"), **over)
     benches.keep(made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ from tests.examples import examples
 from tests.unit.measure.loads import answer, counted, run
 
 
-def one_slot(**over: object) -> Run:
+def one_slot(**over: Any) -> Run:
     """Return one slot: a warm-up and three answers of ten tokens, a second each."""
     timings = [answer(0.0, 1.0, warmup=True), *(answer(at, at + 1.0, number=int(at)) for at in (1.0, 2.0, 3.0))]
     return run(timings, **over)

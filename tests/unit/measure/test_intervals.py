@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats  # type: ignore[import-untyped]  # it ships no types
 
 from specctl.measure import intervals
 from specctl.measure.chance import seeded
@@ -30,9 +30,8 @@ def test_t_quantiles_are_scipys(ratio: float, freedom: float) -> None:
 @settings(max_examples=examples(100), deadline=None)
 def test_incomplete_beta_is_scipys(x: float, a: float, b: float) -> None:
     """The incomplete beta function below it agrees with scipy's."""
-    from scipy.special import betainc
 
-    assert intervals.beta_ratio(x, a, b) == pytest.approx(betainc(a, b, x), rel=1e-9, abs=1e-12)
+    assert intervals.beta_ratio(x, a, b) == pytest.approx(special.betainc(a, b, x), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(("ratio", "freedom"), [(0.0, 3.0), (1.0, 3.0), (0.5, 0.0)])
@@ -84,7 +83,10 @@ def test_one_value_has_no_interval() -> None:
     """One run bounds nothing."""
     assert intervals.median_of([3.0]) == Interval(centre=3.0)
     assert intervals.mean_of([3.0]) == Interval(centre=3.0)
-    assert intervals.relative_difference([2.0], [3.0]) == Interval(centre=pytest.approx(0.5))
+    found = intervals.relative_difference([2.0], [3.0])
+    assert found is not None
+    assert found.centre == pytest.approx(0.5)
+    assert (found.low, found.high, found.confidence) == (None, None, None)
 
 
 @pytest.mark.parametrize("call", [intervals.median_of, intervals.mean_of])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,6 +20,18 @@ PROMPTS = (Prompt(id="a", kind="code", text="def f():"), Prompt(id="b", kind="ch
 def closed(concurrency: int, **over: object) -> Level:
     """Return a small closed loop."""
     return Level(pace=Closed(concurrency=concurrency), **{"tokens": 10, "rounds": 3, **over})  # type: ignore[arg-type]
+
+
+def once(claim: Callable[[], bool], then: threading.Event) -> threading.Thread:
+    """Set an event as soon as a claim holds, from a thread of its own."""
+
+    def wait() -> None:
+        wait_until(claim)
+        then.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 8])
@@ -157,10 +169,7 @@ def test_cancel_hangs_up_and_keeps_what_there_is() -> None:
         hold.wait(10.0)
 
     with SmallEngine(then_hangs) as engine:
-        ending = threading.Thread(
-            target=lambda: (wait_until(lambda: len(engine.asked) >= 6, what="six requests"), cancel.set())
-        )
-        ending.start()
+        ending = once(lambda: len(engine.asked) >= 6, cancel)
         run = run_level(engine.client, closed(2), PROMPTS, cancel=cancel)
         ending.join()
         hold.set()
@@ -197,10 +206,7 @@ def test_open_loop_sends_whether_or_not_answers_came() -> None:
 
     level = Level(pace=Open(requests_s=50.0), tokens=10, warmup=1, rounds=1, seconds=0.2)
     with SmallEngine(held) as engine:
-        ending = threading.Thread(
-            target=lambda: (wait_until(lambda: engine.inside == 11, what="eleven at once"), hold.set())
-        )
-        ending.start()
+        ending = once(lambda: engine.inside == 11, hold)
         run = run_level(engine.client, level, PROMPTS)
         ending.join()
     assert engine.most == 11
