@@ -93,7 +93,7 @@ class Top(App[None]):
         self.push_screen(self.fleet)
         self.begin()
         self.set_interval(self._period_s, self.tick)
-        self.set_interval(PEEP_S, self._peep)
+        self.set_interval(PEEP_S, self.peep)
 
     def begin(self) -> None:
         """Open the server that was named, once it is known."""
@@ -114,7 +114,7 @@ class Top(App[None]):
                 screen.draw()
                 return
 
-    def _peep(self) -> None:
+    def peep(self) -> None:
         """Show at once what threads have brought meanwhile: replies of hosts, progress of an act."""
         errand = self.errand
         seen = (self.model.asked.revision, errand.revision if errand is not None else 0)
@@ -145,7 +145,7 @@ class Top(App[None]):
         """Return what goes on beside: an act under way, a word to the person."""
         line = self._note.copy()
         errand = self.errand
-        if errand is not None and not errand.phase.over:
+        if errand is not None and errand.open:
             line.append(f" {words.one_line(errand.brief)} ", style="marked")
         return line
 
@@ -201,6 +201,8 @@ class Top(App[None]):
     def action_refresh_now(self) -> None:
         """Draw what is known now, and ask the host again for what the page shows."""
         self.model.look()
+        if isinstance(self.screen, ServerView):
+            self.screen.ask_again()
         self._draw()
 
     def action_leave(self) -> None:
@@ -215,7 +217,7 @@ class Top(App[None]):
         """Ask what to do with a server; show the act under way where there is one."""
         if self._performer is None:
             self.say(READ_ONLY)
-        elif self.errand is not None and not self.errand.phase.over:
+        elif self.errand is not None and self.errand.open:
             self.push_screen(ErrandView(self.errand))
         elif row is not None:
             host, server = row.key

@@ -184,8 +184,8 @@ class ErrandView(ModalScreen[None]):
         """Show the errand as it is now."""
         errand, width = self.errand, max(self._page.size.width - 1, 20)
         phase = errand.phase
-        if phase is Phase.ASKING and not self.asked:
-            self.asked = True
+        self.asked = self.asked or phase is Phase.ASKING
+        errand.read = errand.read or phase.over
         lines = [Text.assemble(line) for line in errand.plan] or [text("planning …", "quiet")]
         lines += [text(), *self._progress(width)]
         self._page.show(lines)

@@ -12,7 +12,7 @@ from specctl.control.sight import GpuSight, Sight, State, Told
 from specctl.tui import words
 from specctl.tui.columns import FLAG, Row
 from specctl.tui.layout import Part, packed, text
-from specctl.ui.text import UNKNOWN, plain
+from specctl.ui.text import UNKNOWN
 
 DOWN = (State.UNREACHABLE, State.UNKNOWN)
 
@@ -34,17 +34,19 @@ def moment(at_s: float) -> str:
 def _servers(rows: Sequence[Row]) -> list[Part]:
     hosts = {row.sight.host for row in rows}
     up = {row.sight.host for row in rows if row.sight.state not in DOWN}
-    waiting = {row.sight.host for row in rows if row.sight.age_s is None and row.sight.reason is None}
-    states = Counter(row.sight.state for row in rows)
+    states = Counter(words.NOT_YET if words.unseen(row.sight) else row.sight.state for row in rows)
     algos = Counter(row.sight.mode.algo for row in rows if row.sight.mode)
     style = "good" if len(up) == len(hosts) else "warn"
-    told = [f"{plain(state)} {count}" for state, count in states.most_common()]
+    told = [f"{words.one_line(state)} {count}" for state, count in states.most_common()]
     return [
         (60, text("specctl top", "title")),
         (90, text("hosts ", "quiet").append(f"{len(up)}/{len(hosts)} up", style=style)),
         (80, text("servers ", "quiet").append(f"{len(rows)}: {', '.join(told)}" if rows else "none")),
-        *([(70, text("looking at ", "quiet").append(str(len(waiting))))] if waiting else []),
-        (50, text("algo ", "quiet").append(", ".join(f"{plain(a)} {n}" for a, n in algos.most_common()) or UNKNOWN)),
+        *(
+            [(50, text("algo ", "quiet").append(", ".join(f"{words.one_line(a)} {n}" for a, n in algos.most_common())))]
+            if algos
+            else []
+        ),
     ]
 
 
@@ -56,7 +58,7 @@ def _figures(rows: Sequence[Row]) -> list[Part]:
         (90, _total(rows, "tok/s", lambda sight: sight.tokens_per_s)),
         (80, _total(rows, "running", lambda sight: sight.running)),
         (75, _total(rows, "queued", lambda sight: sight.waiting)),
-        (70, text("GPUs ", "quiet").append(str(len(gpus) or UNKNOWN)).append(f"  {words.watts(power)}")),
+        (70, text("GPUs ", "quiet").append(f"{len(gpus)}  {words.watts(power)}" if gpus else UNKNOWN)),
         (50, text("busy ", "quiet").append(words.percent(busy))),
         (45, text("hottest ", "quiet").append(words.celsius(hottest))),
     ]

@@ -16,6 +16,7 @@ from specctl.ops.sights import Rows
 from specctl.tui import words
 from specctl.tui.columns import BY_KEY, Row
 from specctl.tui.problems import problems_of
+from specctl.tui.sane import sane
 
 Key = tuple[str, str]
 TREND_POINTS = BY_KEY["trend"].most
@@ -94,7 +95,7 @@ class Model:
 
     def look(self) -> None:
         """Take the newest sights."""
-        self.rows = tuple(self._row(sight) for sight in self.feed.sights())
+        self.rows = tuple(self._row(sane(sight)) for sight in self.feed.sights())
         self._by_key = {row.key: row for row in self.rows}
 
     def row(self, key: Key) -> Row | None:

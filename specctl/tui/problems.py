@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from specctl.control import sight_words
 from specctl.control.sight import Sight, State
 from specctl.rollout.story import clock
-from specctl.tui.words import MOVING, ago, known, one_line
+from specctl.tui.words import MOVING, ago, known, one_line, unseen
 
 WELL = (State.READY, State.LOADING, State.NOT_DEPLOYED, *MOVING)
 
@@ -31,7 +31,7 @@ def problems_of(sight: Sight) -> tuple[Problem, ...]:
 def _grave(sight: Sight) -> Iterator[Problem]:
     if sight.loading is not None and sight.loading.fatal:
         yield Problem(text=f"the load fails: {one_line(sight.loading.fatal)}", grave=True)
-    if sight.state not in WELL:
+    if sight.state not in WELL and not unseen(sight):
         why = f": {one_line(sight.reason)}" if sight.reason else ""
         yield Problem(text=f"{one_line(sight.state)}{why}", grave=True)
     for gpu in sight.slowed:

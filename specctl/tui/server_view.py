@@ -86,6 +86,10 @@ class ServerView(View):
         self._looks = 0
         self.draw()
 
+    def ask_again(self) -> None:
+        """Have the next drawing ask the host, however lately it did."""
+        self._looks = 0
+
     def draw(self) -> None:
         """Show the model as it is now, and ask the host for what the page needs beside."""
         what, every = ASKS[self.tab]
@@ -170,7 +174,7 @@ def decision_lines(reply: Reply, width: int) -> Iterator[Text]:
         yield text(" none yet", "quiet")
     for entry in reversed(reply.rows or ()):
         for line in agents.decision_lines(entry):
-            yield Text.assemble(" ", line)
+            yield from _fitting(line, width)
         yield text()
 
 
@@ -182,8 +186,15 @@ def record_lines(reply: Reply, width: int) -> Iterator[Text]:
     if reply.rows is not None and not reply.rows:
         yield text(" none yet", "quiet")
     for record in reversed(reply.rows or ()):
-        line = records.record_line(record)
-        yield Text.assemble(" ", (words.one_line(line.plain), str(line.style)))
+        yield from _fitting(records.record_line(record), width)
+
+
+def _fitting(line: Text, width: int) -> Iterator[Text]:
+    """Yield a line as it is or, where it is too long, in pieces."""
+    style = str(line.style)
+    for piece in folded(words.one_line(line.plain), width):
+        piece.stylize(style)
+        yield piece
 
 
 def log_lines(reply: Reply, width: int) -> Iterator[Text]:

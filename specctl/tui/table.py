@@ -64,6 +64,7 @@ class ServerTable(ScrollView, can_focus=True):
         self._places: tuple[Place, ...] = ()
         self._several: frozenset[str] = frozenset()
         self._drawn: dict[int, Text] = {}
+        self._width = 0
 
     @property
     def cursor(self) -> Row | None:
@@ -75,6 +76,11 @@ class ServerTable(ScrollView, can_focus=True):
     def count(self) -> int:
         """Return how many servers are shown."""
         return sum(isinstance(line, Row) for line in self._lines)
+
+    @property
+    def room(self) -> int:
+        """Return the cells of a line: what a scroll bar leaves."""
+        return self.scrollable_content_region.width
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -130,7 +136,8 @@ class ServerTable(ScrollView, can_focus=True):
         if self._several:
             widest = max((len(row.sight.host) + len(row.sight.server) + 1 for row in self._rows), default=0)
             self._wanted["host"] = max(self._wanted["host"], min(widest, BY_KEY["host"].most))
-        before, self._places = self._places, fitting(self._wanted, self.size.width)
+        self._width = self.room
+        before, self._places = self._places, fitting(self._wanted, self._width)
         return before != self._places
 
     def _settle(self) -> None:
@@ -153,12 +160,15 @@ class ServerTable(ScrollView, can_focus=True):
     def _text(self, place: int) -> Text:
         line = self._lines[place]
         if isinstance(line, Heading):
-            return heading_line(line, self.size.width)
+            return heading_line(line, self.room)
         return row_line(line, self._places, self._several)
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen: the heading, a server, or nothing."""
-        palette, base, width = palette_of(self.app), self.rich_style, self.size.width
+        palette, base, width = palette_of(self.app), self.rich_style, self.room
+        if width != self._width:  # a scroll bar came or went
+            self._lay_out()
+            self._drawn.clear()
         if y == 0:
             return strip(title_line(self._places, self.order), width, palette, base, palette.style("heading"))
         place = y - 1 + self.scroll_offset.y

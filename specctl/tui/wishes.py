@@ -122,6 +122,8 @@ class Errand:
         self.end: str | None = None
         self.error: SpecctlError | None = None
         self.revision = 0
+        # A person has seen how it ended.
+        self.read = False
         self._phase = Phase.PLANNING
         self._performer = performer
         self._answer_s = answer_s
@@ -135,6 +137,11 @@ class Errand:
     def phase(self) -> Phase:
         """Return how far it is."""
         return self._phase
+
+    @property
+    def open(self) -> bool:
+        """Claim that it goes on, or that nobody has seen its end."""
+        return not (self._phase.over and self.read)
 
     def start(self) -> None:
         """Begin to plan."""
@@ -217,7 +224,7 @@ class Errand:
         """Say in a few words how it stands."""
         now = self.now
         if self._phase is not Phase.RUNNING:
-            return f"{self.wish}: {self._phase.value}"
+            return f"{self.wish}: {self._phase.value}{' (a shows it)' if self._phase.over else ''}"
         said = now if isinstance(now, tuple) else None if now is None else ("", headline(now))
         last = said or (self.said[-1] if self.said else ("", "running"))
         return f"{self.wish}: {' '.join(part for part in last if part)}"

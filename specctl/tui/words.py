@@ -19,6 +19,7 @@ STATE_STYLES = {
     State.NOT_DEPLOYED: "quiet",
     State.NOT_READY: "warn",
 }
+NOT_YET = "not seen yet"
 MOVING = ("activating", "deactivating", "reloading")
 
 
@@ -99,6 +100,8 @@ def mode_long(mode: Mode | None) -> str:
 def state_text(sight: Sight) -> str:
     """Return the state with what is known of the proof or of the load."""
     state = one_line(sight.state)
+    if unseen(sight):
+        return NOT_YET
     if sight.loading is not None:
         at = known(sight.loading.elapsed_s)
         return f"{state} {clock(at)}" if at is not None else state
@@ -107,8 +110,15 @@ def state_text(sight: Sight) -> str:
     return state
 
 
+def unseen(sight: Sight) -> bool:
+    """Claim that its host has neither answered nor failed to yet."""
+    return sight.state == State.UNKNOWN and sight.age_s is None and sight.reason is None
+
+
 def state_style(sight: Sight) -> str:
     """Return the style of the state; a state that nobody expected is bad."""
+    if unseen(sight):
+        return "quiet"
     if sight.state == State.READY and sight.proven is False:
         return "warn"
     return STATE_STYLES.get(State(sight.state), "bad") if sight.state in list(State) else _unit_style(sight.state)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from specctl.control.sample.gpu import Throttle
 from specctl.control.sight import (
     AgentSight,
     Decided,
@@ -18,7 +19,6 @@ from specctl.control.sight import (
     Told,
     mode_of,
 )
-from specctl.control.sample.gpu import Throttle
 from specctl.control.sight_events import Event, Kind
 from specctl.control.sight_past import Past
 from specctl.errors import ConnectError, SpecctlError

@@ -1,0 +1,102 @@
+"""What the dashboard looks like, as pictures that a person has seen and found good (`--snapshot-update` takes new ones)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from rich.text import Text
+from textual.pilot import Pilot
+
+from specctl.control.sight import Sight
+from specctl.tui.palette import DARK, LIGHT, PLAIN, Palette
+from specctl.tui.wishes import Talk, Wish
+from tests.unit.tui import world
+from tests.unit.tui.driving import dashboard, press, settled
+
+Compare = Callable[..., bool]
+
+
+class Planner:
+    """Shows a plan, and never gets to act."""
+
+    def algos(self, host: str, server: str) -> Sequence[str]:
+        return ("none", "dflash", "ddtree")
+
+    def perform(self, wish: Wish, talk: Talk) -> str:
+        rows = (
+            ("change", "algo ddtree → dflash   block_size 8"),
+            ("cost", "~8:02 without this server (last loads 7:41, 7:58, 8:12)"),
+        )
+        head = Text.assemble((wish.host, "host"), " · k26 · fork-0.5 · running ddtree, release 7")
+        talk.confirm([head, Text(""), *(Text.assemble((f"  {label:<8}", "quiet"), said) for label, said in rows)])
+        return "nothing was changed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shot:
+    """One picture: of which fleet, how large, in which colours, after which keys."""
+
+    size: tuple[int, int]
+    sights: tuple[Sight, ...] = world.FLEET
+    palette: Palette = DARK
+    keys: tuple[str, ...] = ()
+    open_at: str | None = None
+    acts: bool = False
+    ascii_only: bool = False
+    events: bool = field(default=True)
+
+
+NEW = tuple(
+    Sight(host=sight.host, server=sight.server, state="unknown", groups=sight.groups, desired=sight.desired)
+    for sight in world.FLEET
+)
+SHOTS = {
+    "narrow": Shot(size=(80, 24)),
+    "usual": Shot(size=(130, 40), keys=("down", "down")),
+    "wide": Shot(size=(250, 60), sights=tuple(world.many(24)), keys=("down",)),
+    "light": Shot(size=(100, 30), palette=LIGHT, keys=("down", "down")),
+    "no-colour": Shot(size=(100, 30), palette=PLAIN, keys=("down", "down")),
+    "ascii": Shot(size=(80, 24), palette=PLAIN, ascii_only=True, keys=("v",)),
+    "two-hundred": Shot(size=(100, 24), sights=tuple(world.many(200)), keys=("pagedown", "b")),
+    "detail": Shot(size=(130, 40), open_at="ct200"),
+    "detail-narrow": Shot(size=(80, 24), open_at="ct200"),
+    "loading": Shot(size=(100, 30), open_at="ct201"),
+    "unreachable": Shot(size=(100, 24), open_at="b300-2"),
+    "slowed": Shot(size=(130, 36), open_at="ct202"),
+    "decisions": Shot(size=(100, 24), open_at="ct200", keys=("2",)),
+    "events": Shot(size=(100, 24), keys=("e",)),
+    "log": Shot(size=(80, 16), open_at="ct200", keys=("4",)),
+    "help": Shot(size=(90, 36), keys=("question_mark",)),
+    "confirm": Shot(size=(110, 30), acts=True, keys=("down", "down", "a", "enter", "down", "enter")),
+    "no-answer-yet": Shot(size=(100, 20), sights=NEW, events=False),
+    "empty": Shot(size=(80, 16), sights=(), events=False),
+}
+
+
+@pytest.mark.parametrize("name", list(SHOTS))
+def test_looks_as_before(name: str, snap_compare: Compare) -> None:
+    """The screen looks as it did when a person looked at it."""
+    shot = SHOTS[name]
+    feed = world.FakeFeed(shown=shot.sights, told_events=world.EVENTS if shot.events else ())
+    app = dashboard(
+        feed,
+        palette=shot.palette,
+        open_at=shot.open_at,
+        ascii_only=shot.ascii_only,
+        performer=Planner() if shot.acts else None,
+    )
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await settled(pilot)
+        await press(pilot, *shot.keys)
+        if shot.acts:
+            for _ in range(200):
+                app.peep()
+                await pilot.pause(0.01)
+                if app.errand is not None and app.errand.plan:
+                    break
+            app.peep()
+
+    assert snap_compare(app, terminal_size=shot.size, run_before=prepare)
