@@ -43,7 +43,11 @@ class Moment:
 
 
 def moments(prompt: Sequence[int], records: Sequence[Prefill | Plain | Verified]) -> tuple[Moment, ...]:
-    """Return a request's verify steps with what came before each; the first step that does not follow ends the list."""
+    """Return a request's verify steps with what came before each.
+
+    The first step that does not follow ends the list, and so does one that committed other tokens than it accepted: what the
+    engine took them for is not known.
+    """
     found: list[Moment] = []
     tokens, history = list(prompt), History.FRESH
     for record in records:
@@ -55,9 +59,15 @@ def moments(prompt: Sequence[int], records: Sequence[Prefill | Plain | Verified]
             if record.tokens[0] != tokens[-1] or replay_step.tree(record) is not None:
                 break
             found.append(Moment(record=record, tokens=tuple(tokens), history=history))
+            if replay_step.walk(record) is None and not _commits_its_path(record):
+                break
             history = _after(history, record)
         tokens += record.committed
     return tuple(found)
+
+
+def _commits_its_path(record: Verified) -> bool:
+    return record.committed == tuple(record.target[node] for node in record.path)[: len(record.committed)]
 
 
 def _after(history: History, record: Verified) -> History:

@@ -33,17 +33,24 @@ SEED_TOKENS = 96
 """Tokens of the answers that are cut into prompts: token ids of this very model, and text that it finds likely."""
 PROMPT_TOKENS = 24
 PROMPT_STRIDE = 12
-REQUESTS = 32
-TOKENS = 40
-"""New tokens of each request: a dozen steps and more, at the lengths of any engine."""
-PICKS_A_CELL = 72
-"""Texts that the target is asked about, for each place in a step and each history of the cache."""
-PAIRS_A_SIDE = 32
-"""Steps whose drafts are compared with a fresh request's, after moved paths and otherwise."""
-BASELINE = 48
-"""Prefills that are asked a second time, alone."""
 INEXACT_NOISE = 0.03
 """Share of picks that near-ties turn on an engine whose passes are not exact, where it tells no leads; some 0.5 % were seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much a probe asks for.
+
+    `requests` of `tokens` new tokens are streamed: a dozen steps of each and more. `picks` texts are put to the target for each
+    place in a step and each history of the cache, `again` of them twice. `pairs` steps are drafted anew, after moved paths and
+    otherwise.
+    """
+
+    requests: int = 32
+    tokens: int = 40
+    picks: int = 72
+    pairs: int = 32
+    again: int = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +77,21 @@ class Prober:
     mode: Mode | None
     noise: float = 0.0
     leads: bool = False
+    size: Size = Size()
     name: str = field(default_factory=lambda: f"specctl-doctor-{uuid.uuid4().hex[:8]}")
 
-    def run(self) -> tuple[Probe, ReplayResult | None]:
-        """Probe; raises RemoteCommandError where the engine does not answer."""
-        prompts = self._prompts()
-        if not prompts:
-            return Probe(silent="the engine's answers tell no token ids (output_ids)"), None
-        courses = self._courses(prompts)
+    def run(self, prompts: Sequence[Text] | None = None) -> tuple[Probe, ReplayResult | None]:
+        """Probe, by default with prompts of the engine's own making; raises RemoteCommandError where it does not answer."""
+        seeds = () if prompts is not None else self._seeds()
+        texts = _windows([seed.tokens for seed in seeds]) if prompts is None else tuple(prompts)
+        grown = tuple(answered(f"{self.name}-seed-{at}", SEED_TOKENS, seed) for at, seed in enumerate(seeds))
+        if not texts:
+            silent = "answers are too short to make prompts of" if seeds else "answers tell no token ids (output_ids)"
+            return Probe(answered=grown, silent=silent), None
+        courses = self._courses(texts[: self.size.requests])
         lines, replayed = self._replayed(courses)
         moments = self._moments(courses, lines)
-        picks = lossless_picks.spread(self._picks(courses, moments), PICKS_A_CELL)
+        picks = lossless_picks.spread(self._picks(courses, moments), self.size.picks)
         contexts = list(dict.fromkeys(pick.context for pick in picks))
         answers = ask.target_says(self.client, contexts, host=self.host, leads=self.leads)
         probe = Probe(
@@ -88,7 +99,7 @@ class Prober:
             answers=answers,
             baseline=self._baseline(contexts, answers),
             drafts=self._drafts(courses, moments),
-            answered=tuple(answered(course.rid, TOKENS, course.end) for course in courses),
+            answered=(*grown, *(answered(course.rid, self.size.tokens, course.end) for course in courses)),
             traced=bool(moments),
             positions_right=_positions_right(moments, replayed),
             max_drafts=None if self.mode is None else ALGOS[self.mode.algo].max_drafts(dict(self.mode.knobs)),
@@ -96,18 +107,16 @@ class Prober:
         )
         return probe, replayed
 
-    def _prompts(self) -> tuple[Text, ...]:
-        """Return prompts as token ids: windows of the engine's own answers, for which no tokenizer is needed."""
+    def _seeds(self) -> tuple[Told, ...]:
+        """Return answers that tell token ids: no tokenizer is needed to make prompts of them."""
         params = {"temperature": 0, "max_new_tokens": SEED_TOKENS, "ignore_eos": True}
         found = ask.whole(self.client, {"text": list(PROMPTS), "sampling_params": params}, host=self.host)
-        seeds = [answer.tokens for each in found if (answer := told(each)) is not None]
-        starts = range(0, SEED_TOKENS - PROMPT_TOKENS + 1, PROMPT_STRIDE)
-        windows = dict.fromkeys(seed[start : start + PROMPT_TOKENS] for start in starts for seed in seeds)
-        return tuple(window for window in windows if len(window) == PROMPT_TOKENS)[:REQUESTS]
+        return tuple(answer for each in found if (answer := told(each)) is not None)
 
     def _courses(self, prompts: Sequence[Text]) -> tuple[Course, ...]:
         wanted = [
-            Stream(rid=f"{self.name}-{number}", prompt=prompt, tokens=TOKENS) for number, prompt in enumerate(prompts)
+            Stream(rid=f"{self.name}-{number}", prompt=prompt, tokens=self.size.tokens)
+            for number, prompt in enumerate(prompts)
         ]
         events = ask.streamed(self.client, wanted, host=self.host)
         return tuple(
@@ -145,7 +154,9 @@ class Prober:
 
     def _baseline(self, contexts: Sequence[Text], before: Mapping[Text, Answer]) -> Baseline:
         """Ask some of the prefills a second time, one by one: another batch is another shape of the same sums."""
-        some = [context for context in contexts[:: max(1, len(contexts) // BASELINE)] if context in before]
+        some = [
+            context for context in contexts[:: max(1, len(contexts) // max(1, self.size.again))] if context in before
+        ]
         again = ask.target_says(self.client, some, host=self.host, leads=self.leads, batch=1)
         pairs = [(before[context], again[context]) for context in some if context in again]
         changed = [one for one, other in pairs if one.token != other.token]
@@ -160,11 +171,11 @@ class Prober:
     def _drafts(self, courses: Sequence[Course], moments: Sequence[Moment]) -> tuple[DraftPair, ...]:
         """Put steps' texts to the engine as fresh requests and return both drafts, or what both accepted."""
         if moments:
-            moved = _some([each for each in moments if each.history is History.MOVED])
-            clean = _some([each for each in moments if each.history is not History.MOVED])
+            moved = _some([each for each in moments if each.history is History.MOVED], self.size.pairs)
+            clean = _some([each for each in moments if each.history is not History.MOVED], self.size.pairs)
             return self._drafted([*moved, *clean])
         steps = [step for course in courses for step in _streamed_steps(course)]
-        chosen = _some(steps)
+        chosen = _some(steps, self.size.pairs)
         bodies = self._fresh([text for text, _ in chosen])
         pairs = zip(chosen, bodies, strict=True)
         return tuple(
@@ -228,11 +239,22 @@ def _positions_right(moments: Sequence[Moment], replayed: ReplayResult | None) -
     return True if moments and all(moment.record.positions is not None for moment in moments) else None
 
 
-def _some(items: Sequence[T]) -> list[T]:
-    """Return up to PAIRS_A_SIDE items, evenly spread."""
-    if len(items) <= PAIRS_A_SIDE:
+def _windows(answers: Sequence[Text]) -> tuple[Text, ...]:
+    """Return prompts: windows of single answers, or of all of them together where each is too short for one."""
+    starts = range(0, SEED_TOKENS - PROMPT_TOKENS + 1, PROMPT_STRIDE)
+    found = dict.fromkeys(answer[start : start + PROMPT_TOKENS] for start in starts for answer in answers)
+    whole = tuple(window for window in found if len(window) == PROMPT_TOKENS)
+    if whole:
+        return whole
+    joined = tuple(token for answer in answers for token in answer)
+    return tuple(joined[at : at + PROMPT_TOKENS] for at in range(0, len(joined) - PROMPT_TOKENS + 1, 2))
+
+
+def _some(items: Sequence[T], most: int) -> list[T]:
+    """Return up to so many items, evenly spread."""
+    if len(items) <= most:
         return list(items)
-    return [items[at * len(items) // PAIRS_A_SIDE] for at in range(PAIRS_A_SIDE)]
+    return [items[at * len(items) // most] for at in range(most)]
 
 
 def probed(client: EngineClient, evidence: Evidence, *, leads: bool = False) -> Evidence:

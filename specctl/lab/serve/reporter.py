@@ -116,6 +116,10 @@ class Reporter:
         self.lifetime_accept_length = None
         self.window_accept_rate = None
 
+    def mode_changed(self) -> None:
+        """Begin the acceptance of a window anew: averages over two modes would be true of neither."""
+        self._window = Window(steps=self._window.steps, tokens=self._window.tokens)
+
     def publish(self, *, running: int) -> None:
         """Replace the snapshot that /v1/loads answers with."""
         shown = self.gauges or Gauges()

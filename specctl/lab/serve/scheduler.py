@@ -184,6 +184,7 @@ class Scheduler:
     def switch(self, speculation: dialect.Speculation) -> None:
         """Decode otherwise from the next step on, losing nothing; raise ValueError when the decoder refuses."""
         self._decoder.configure(self._decodes(speculation))
+        self.reporter.mode_changed()
         self.speculation = speculation
         self.reporter.claimed_draft_tokens = speculation.draft_tokens
 
