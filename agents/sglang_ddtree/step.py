@@ -65,7 +65,7 @@ def decode(
     """Run one decode step of a batch and return what the scheduler settles."""
     held, block = worker.dial.knobs, worker.dial.limits.block_size
     budget = held.at(len(batch.seq_lens))
-    width = worker.width(budget)
+    width = worker.widths.fitting(budget + 1)
     room = _room(worker, batch, max(width, block if budget else 1))
     trees, build_s = _trees(worker, batch, room, budget, held.topk)
     trees = tree_torch.padded(trees, width)
@@ -211,11 +211,13 @@ def _verify(
     before = batch.seq_lens_cpu, batch.seq_lens_sum
     bounds = room.host_lengths(width)
     batch.seq_lens_cpu, batch.seq_lens_sum = bounds, int(bounds.sum())
-    forward, _ = tree.prepare_for_verify(batch, worker.target_worker)
-    batch.seq_lens_cpu, batch.seq_lens_sum = before
-    return worker.target_worker.forward_batch_generation(
-        batch=None, forward_batch=forward, is_verify=True, skip_attn_backend_init=True
-    ), plan
+    with worker.widths.active(width):
+        forward, _ = tree.prepare_for_verify(batch, worker.target_worker)
+        batch.seq_lens_cpu, batch.seq_lens_sum = before
+        out = worker.target_worker.forward_batch_generation(
+            batch=None, forward_batch=forward, is_verify=True, skip_attn_backend_init=True
+        )
+    return out, plan
 
 
 def _keep(worker: DDTreeWorker, room: Room, walked: tree_torch.Walk, seen: Verified, commits: torch.Tensor) -> None:

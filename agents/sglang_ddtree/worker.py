@@ -23,7 +23,7 @@ from sglang.srt.speculative.spec_tp_sync import SpecTpSyncSite  # type: ignore[i
 from sglang.srt.speculative.spec_utils import draft_tp_context  # type: ignore[import-not-found]  # the engine's
 from sglang.version import __version__ as installed  # type: ignore[import-not-found]  # the engine's
 
-from sglang_ddtree import draft_head, engine, knobs, live, metrics, refusals, settling, step, trace
+from sglang_ddtree import draft_head, engine, knobs, live, metrics, refusals, settling, step, trace, widths
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +41,7 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
         limits, start = knobs.at_start(os.environ, block)
         self.dial = live.Dial(limits, start)
         self.book = _book(block)
+        self.widths = widths.Widths(self.model_runner, limits.width)
         self._keep_type()
         if get_parallel().tp_rank == 0:
             logger.info("Initialized DDTREE worker. %s", knobs.told(limits, start))
@@ -72,11 +73,24 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
             return super().forward_batch_generation(batch, on_publish, grammar_barrier, pp_proxy_tensors)
         return step.decode(self, batch, on_publish, grammar_barrier)
 
-    def width(self, budget: int) -> int:
-        """Return the nodes of a verify pass: those of the tree or, where passes were captured as graphs, as many as a graph has."""
-        if self.model_runner.decode_cuda_graph_runner is None:
-            return budget + 1
-        return self.dial.limits.width
+    def init_cuda_graphs(self) -> None:
+        """Capture the engine's graphs, then those of other widths."""
+        super().init_cuda_graphs()
+        self.widths.capture(widths.wanted(self.dial.limits, self.dial.knobs), self._captured)
+
+    def _captured(self, width: int) -> widths.Captured:
+        """Capture verify passes of a width, as the engine does for its own adaptive widths."""
+        from sglang.srt.model_executor.runner import DecodeCudaGraphRunner  # type: ignore[import-not-found]  # the engine's
+
+        runner = self.model_runner
+        workspace = runner.init_new_workspace
+        with get_spec().override(speculative_num_draft_tokens=width):
+            try:
+                attention = runner._get_attention_backend(init_new_workspace=True)  # noqa: SLF001  # as the engine's own workers do
+            finally:
+                runner.init_new_workspace = workspace
+            graphs = DecodeCudaGraphRunner(runner, attn_backend=attention, speculative_num_draft_tokens=width)
+        return widths.Captured(attention=attention, graphs=graphs)
 
     def masked_block(self, roots: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the ids [R × block] that the draft fills, each request's last token and masks, and their embeddings."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from scipy import stats  # type: ignore[import-untyped]  # it ships no types
 
 from tests.sglang import ddtree_cases as cases
 from tests.sglang.ddtree_cases import PROMPTS, TOKENS, Plain
-from tests.sglang.ddtree_engine import BLOCK, Answer, Engine, Refused, started
+from tests.sglang.ddtree_engine import BLOCK, PLUGIN, Answer, Engine, Refused, started
 
 pytestmark = pytest.mark.sglang
 
@@ -27,6 +29,7 @@ CHANGES = 60
 DRAWS, A_REQUEST = 2400, 60
 # A right sampler fails once in ten thousand runs.
 RARE = 1e-4
+TRYOUT_S = 300.0
 LINE = re.compile(
     r"DDTREE metrics: bs=\d+ budget=(?P<budget>\d+) avg_actual_nodes=(?P<nodes>[\d.]+) avg_accepted_drafts=(?P<drafts>[\d.]+) "
     r"avg_commit_len=(?P<commit>[\d.]+) avg_accepted_depth=(?P<depth>[\d.]+) topk=(?P<topk>\d+) verify_steps=20 build_ms=[\d.]+"
@@ -230,6 +233,24 @@ def test_mutant_of_hidden_states_costs_drafts(tree: Engine, plain: Plain) -> Non
         tree.mutate("")
     assert [answer.tokens for answer in answers] == plain.texts
     assert sum(answer.accept_length for answer in answers) < sum(right)
+
+
+def test_tryout_finds_nothing_wrong(tree: Engine) -> None:
+    """The script for a GPU runs against the engine, finds all texts equal in float32, and prints a row a setting."""
+    argv = [
+        sys.executable,
+        "-m",
+        "sglang_ddtree.tryout",
+        f"http://127.0.0.1:{tree.port}",
+        "--tokens",
+        "12",
+        "--at-once",
+        "2",
+    ]
+    done = subprocess.run(argv, cwd=PLUGIN.parent, capture_output=True, text=True, timeout=TRYOUT_S, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.count("6 of 6 texts equal") == 1 + 2 * 4
+    assert len(done.stdout.split("accept\n")[1].splitlines()) == 5
 
 
 def test_start_is_told(server: Engine) -> None:

@@ -14,27 +14,16 @@ from tests.sglang import environment
 pytestmark = pytest.mark.sglang
 
 ROOT = Path(__file__).parents[2]
-# torch and what it imports; the rest of the engine's packages stay out of our own environment.
-NEEDED = (
-    "torch",
-    "torchgen",
-    "functorch",
-    "sympy",
-    "mpmath",
-    "networkx",
-    "filelock",
-    "fsspec",
-    "nvidia",
-    "triton",
-    "typing_extensions.py",
-)
+# The rest of the engine's packages stay out of our own environment.
+TORCH = ("torch", "torchgen", "functorch", "nvidia", "triton")
+IMPORTED = ("sympy", "mpmath", "networkx", "filelock", "fsspec", "typing_extensions.py")
 WITHIN_S = 600.0
 
 
 def test_nothing_is_skipped_for_want_of_torch(tmp_path: Path) -> None:
     """Build, walk, mask, gather over ranks, settling: all of the plugin's quick tests pass, and none is skipped."""
     (packages,) = environment.venv().glob("lib/python3*/site-packages")
-    for name in NEEDED:
+    for name in TORCH + IMPORTED:
         if (packages / name).exists():
             (tmp_path / name).symlink_to(packages / name)
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit/sglang_ddtree"]
