@@ -134,7 +134,7 @@ def judge(row: Compared, fit: Fit, *, cycles: int, wanted: float, family: int, n
     if p < SIGNIFICANT and abs(found.ratio) > SAME:
         call, text = Call.DIFFERENT, f"{names[row.other]} is {worded(quantity(row.key), found)}"
     elif found.seen <= wanted:
-        call, text = Call.SAME, f"no difference; anything over {percent(found.seen)} would have been seen"
+        call, text = Call.SAME, f"no difference; {seen(found.seen)} would have been seen"
     else:
         more = fits.cycles_for(fit, row.base, row.other, cycles=cycles, wanted=wanted)
         text = f"cannot tell: the spread is too large; {_remedy(more, cycles, wanted)}"
@@ -157,6 +157,11 @@ def worded(each: Quantity, found: Difference) -> str:
     digits = 0 if abs(found.ratio) >= 0.1 and bounds[1] - bounds[0] >= 0.02 else 1
     low, high = (f"{number(bound, digits)}" for bound in bounds)
     return f"{percent(abs(found.ratio), digits)} ({low} … {high}) {way}"
+
+
+def seen(ratio: float) -> str:
+    """Say which differences would have been seen."""
+    return f"anything over {percent(ratio)}" if ratio > SAME else "any"
 
 
 def percent(ratio: float, digits: int = 1) -> str:

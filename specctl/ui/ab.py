@@ -13,7 +13,7 @@ from specctl.measure.ab_confounders import Standing
 from specctl.measure.ab_result import Result
 from specctl.measure.ab_trial import Trial
 from specctl.measure.ab_types import quantity
-from specctl.measure.ab_verdict import Call, Compared, number, percent
+from specctl.measure.ab_verdict import Call, Compared, number, seen
 from specctl.ui.plan import wrapped
 from specctl.ui.text import UNKNOWN, age
 
@@ -129,7 +129,7 @@ def table(trial: Trial, found: Sequence[Compared], width: int) -> Table:
         values = [f"{value * one.scale:.{one.digits}f}{unit}" for value in (each.base_value, each.other_value)]
         cells = [f"  {one.label}", *values, signed(each.difference.ratio)]
         cells += [interval(each)] if width >= 72 else []
-        cells += [f"over {percent(each.difference.seen)}"] if width >= 90 else []
+        cells += [seen(each.difference.seen).removeprefix("anything ")] if width >= 90 else []
         made.add_row(*cells)
     return made
 

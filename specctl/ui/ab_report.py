@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from specctl.measure import ab_design
 from specctl.measure.ab_result import Result
 from specctl.measure.ab_types import QUANTITIES, quantity
-from specctl.measure.ab_verdict import percent
+from specctl.measure.ab_verdict import percent, seen
 from specctl.ui.ab import interval, sends, signed
 from specctl.ui.text import UNKNOWN
 
@@ -90,7 +90,11 @@ def _results(result: Result) -> Iterator[str]:
                 one = quantity(each.key)
                 label = f"{one.label}, {one.unit}" if one.unit else one.label
                 values = [f"{value * one.scale:.{one.digits}f}" for value in (each.base_value, each.other_value)]
-                shown = (signed(each.difference.ratio), interval(each), f"over {percent(each.difference.seen)}")
+                shown = (
+                    signed(each.difference.ratio),
+                    interval(each),
+                    seen(each.difference.seen).removeprefix("anything "),
+                )
                 yield f"| {concurrency} | {label} | {' | '.join(values)} | {' | '.join(shown)} |"
         yield ""
     family = result.analysis.family
