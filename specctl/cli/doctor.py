@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,7 @@ from specctl.errors import EXIT_OK, EXIT_ROLLED_BACK, UsageError
 
 if TYPE_CHECKING:
     from specctl.doctor.types import Report
-    from specctl.ops.doctor import Examined
+    from specctl.ops.doctor import Examined, Show
     from specctl.ops.doctor_files import Given
 
 
@@ -130,7 +131,9 @@ def _examine(
     from specctl.rollout.outcome import Outcome, exit_code
 
     wish = Wish(live=live, since_s=None if since is None else _seconds(since))
-    found = doctors.examine(chosen.pairs(), wish)
+    selected = chosen.pairs()
+    with _watching(len(selected), as_json=as_json) as show:
+        found = doctors.examine(selected, wish, show=show)
     if as_json:
         typer.echo(json.dumps({"servers": [one.as_wire() for one in found]}, indent=2))
     else:
@@ -140,6 +143,19 @@ def _examine(
             print_error(one.error, as_json=as_json)
     failed = exit_code([Outcome(host=one.host, server=one.server, error=one.error) for one in found])
     return failed or _code([one.report for one in found], fail_on)
+
+
+@contextlib.contextmanager
+def _watching(servers: int, *, as_json: bool) -> Iterator[Show | None]:
+    """Say on a terminal what is being waited for; nothing anywhere else."""
+    from specctl.ui.theme import console
+
+    screen = console(stderr=True)
+    if as_json or not screen.is_terminal:
+        yield None
+        return
+    with screen.status(f"looking at {servers} server{'' if servers == 1 else 's'}") as status:
+        yield lambda host, progress: status.update(f"{host}  load  {progress.share:.0%}  {progress.tokens} tokens")
 
 
 def _seconds(text: str) -> float:

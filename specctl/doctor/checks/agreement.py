@@ -16,6 +16,8 @@ from specctl.lint.types import Severity
 APART_RATIO = 0.15
 """Accept lengths of two batch sizes that differ by more mask each other in one mean; no source, a choice."""
 LEAST_LINES = 5
+LEAST_TOKENS = 64
+"""Of our own requests, without which the count of verify calls says nothing."""
 
 
 def _windows(evidence: Evidence) -> Sequence[Pair]:
@@ -159,6 +161,29 @@ def _by_throughput(tree: Speed, chain: Speed) -> Verdict:
     )
 
 
+def _own_load(evidence: Evidence) -> Verdict:
+    """Hold what our own requests showed against the algo: verify calls of speculation, and the lines that only a tree prints."""
+    shape, served = basis.shape_of(evidence.mode), evidence.served
+    decoded = sum(one.tokens - 1 for one in served)
+    if shape is None or decoded < LEAST_TOKENS:
+        return Unsure(reason="no load of our own was served in a known mode", decide=decide.LIVE)
+    calls = sum(one.verify_calls or 0 for one in served)
+    windows = () if evidence.served_log is None else evidence.served_log.windows
+    lines = sum(one.decode is not None for one in windows)
+    trees = sum(one.tree is not None for one in windows)
+    told = f"{decoded} tokens of {len(served)} requests, {calls} verify calls, {lines} decode lines, {trees} tree lines"
+    words = None
+    if (shape is Shape.NONE) != (calls == 0):
+        words = f"its answers count {calls} verify calls"
+    elif shape is Shape.TREE and evidence.has_tree_line and lines >= LEAST_LINES and not trees:
+        words = f"it printed {lines} decode lines and no tree's"
+    elif shape is not Shape.TREE and trees:
+        words = f"it printed {trees} lines that only a tree prints"
+    if words is None:
+        return Clear(note=told)
+    return Hit(message=f"it claims {evidence.mode}, and {words}", evidence=(told,))
+
+
 CHECKS = CheckSet(
     name="agreement",
     title="What must agree, and what must not be compared",
@@ -202,6 +227,16 @@ CHECKS = CheckSet(
             remedy="Replay a verify trace of the tree (specctl doctor --trace FILE): mask, positions or the commit loop differ.",
             severity=Severity.ERROR,
             judge=_twins,
+        ),
+        Check(
+            id="M028",
+            title="our own load shows another algo than is claimed",
+            meaning="Only speculation counts verify calls, and only a tree prints a tree's lines: something else decodes.",
+            looks_at="verify calls of our own requests, and the log lines that came meanwhile",
+            effect="tokens come as fast as the algo that really runs",
+            remedy="Prove what runs (specctl health --host H) and deploy again; an engine that falls back says so at its start.",
+            severity=Severity.ERROR,
+            judge=_own_load,
         ),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from specctl.control.mode import mode, parse
@@ -12,6 +14,8 @@ from tests.unit.doctor.worlds import Truth, World
 
 CHAIN, TREE = parse("dflash:block_size=8"), parse("ddtree:block_size=8,tree_budget=7,topk_cap=1")
 WORLD = World.of(Truth())
+CHAINED = World.of(Truth(mode=CHAIN))
+PLAIN = World.of(Truth(mode=mode("none")))
 
 
 def twins(chain: Speed, tree: Speed) -> Evidence:
@@ -34,7 +38,7 @@ def other(line: str) -> str:
     return line.replace("accept len: 2", "accept len: 3").replace("accept len: 1", "accept len: 4")
 
 
-CASES = (
+CASES: tuple[Case, ...] = (
     Case(id="M020", name="two lines of a truth", kind=Clear, evidence=WORLD.evidence()),
     Case(
         id="M020",
@@ -125,6 +129,39 @@ CASES = (
             chain(110.4), Speed(mode=parse("ddtree:block_size=8,tree_budget=32"), tokens_s=50.0, concurrency=1.0)
         ),
     ),
+)
+CASES += (
+    Case(id="M028", name="a tree that prints its lines", kind=Clear, evidence=WORLD.evidence(), words=("tree lines",)),
+    Case(
+        id="M028",
+        name="a chain that claims to be a tree",
+        kind=Hit,
+        evidence=replace(CHAINED.evidence(), mode=TREE),
+        words=("claims ddtree", "no tree's"),
+    ),
+    Case(
+        id="M028",
+        name="a tree that claims to be a chain",
+        kind=Hit,
+        evidence=replace(WORLD.evidence(), mode=CHAIN),
+        words=("claims dflash", "only a tree prints"),
+    ),
+    Case(
+        id="M028",
+        name="plain decoding that claims to draft",
+        kind=Hit,
+        evidence=replace(PLAIN.evidence(), mode=CHAIN),
+        words=("0 verify calls",),
+    ),
+    Case(id="M028", name="plain decoding", kind=Clear, evidence=PLAIN.evidence()),
+    Case(id="M028", name="a chain", kind=Clear, evidence=CHAINED.evidence()),
+    Case(
+        id="M028",
+        name="a build without tree lines",
+        kind=Clear,
+        evidence=replace(CHAINED.evidence(), mode=TREE, has_tree_line=False),
+    ),
+    Case(id="M028", name="no load of ours", kind=Unsure, evidence=Evidence(mode=TREE)),
 )
 
 
