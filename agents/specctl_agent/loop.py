@@ -14,6 +14,7 @@ from specctl.control.policy_types import Now
 from specctl.control.sample.gpu import NvmlSample
 from specctl.control.sample.host import HostSample
 from specctl.rollout import unit
+from specctl_agent import memory
 from specctl_agent.clock import Clock
 from specctl_agent.config import Config
 from specctl_agent.decisions import DecisionJournal
@@ -101,6 +102,7 @@ class Loop:
     def run(self, stopping: threading.Event, notify: Notify) -> None:
         """Turn until somebody says stop; each turn feeds the watchdog."""
         self.host_eyes.start()
+        memory.settle()
         beat_s = time.monotonic()
         self.tick()
         notify.ready(self.status())
@@ -127,6 +129,8 @@ class Loop:
             ward.turn(now, self._gpus, self._invocation(name, now))
         if self._due("save", now, SAVE_EACH_S):
             self.save()
+        if self._due("tidy", now, memory.TIDY_EACH_S):
+            memory.tidy()
         self._ticks += 1
         self._took_s = time.monotonic() - began_s
         self._late += self._took_s > PERIOD_S
