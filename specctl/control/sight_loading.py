@@ -8,9 +8,9 @@ from dataclasses import replace
 from specctl.control.sight import Loading
 from specctl.engines._log_types import LogGrammar
 from specctl.fleet.types import Server
-from specctl.rollout import gate
+from specctl.rollout import gate, loadlog
 from specctl.rollout.facts import ServerFacts
-from specctl.rollout.gate_types import Failed, GateSpec
+from specctl.rollout.gate_types import GateSpec
 from specctl.rollout.observation import Observation
 
 
@@ -37,11 +37,12 @@ def loading(
     )
     look = Observation(at_s=facts.now_s, unit=facts.unit, port=facts.port, lines=tuple(opening))
     state = gate.advance(spec, gate.begin(spec), look)
+    cause = loadlog.cause(grammar, state.scan)
     return Loading(
         phase=state.phase.label,
         elapsed_s=state.elapsed_s,
         progress=state.progress,
         detail=state.detail,
         eta_s=state.eta_s,
-        fatal=state.verdict.title if isinstance(state.verdict, Failed) else None,
+        fatal=None if cause is None else cause.title,
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,3 +111,60 @@ def test_any_matrix_is_a_square_or_none(said: str) -> None:
 def test_any_rows_make_gpus(said: str) -> None:
     """Whatever the tool prints, what is made of it has whole indices."""
     assert all(isinstance(gpu["index"], int) for gpu in gpus.inventory(gpus.rows(said)))
+
+
+TOOL = """#!/bin/sh
+case "$*" in
+    *{refused}*) echo 'Field "{refused}" is not a valid field to query.'; exit 2 ;;
+    *clocks.mem,*reasons*) echo "{first}, 612.50, 700.00, 93, 64, 1755, 1980, 2619, 0x0000000000000044" ;;
+    *clocks.mem*) echo "{first}, [N/A], 700.00, 93, 64, 1755, 1980, 2619" ;;
+    *) echo "{first}" ;;
+esac
+"""
+FIGURES = {
+    "index": 0,
+    "uuid": "GPU-0",
+    "model": "NVIDIA H200",
+    "memory_total_bytes": 143771 << 20,
+    "memory_used_bytes": 1000 << 20,
+    "power_w": 612.5,
+    "power_limit_w": 700.0,
+    "busy_ratio": 0.93,
+    "temperature_c": 64.0,
+    "sm_clock_hz": 1_755_000_000,
+    "sm_clock_max_hz": 1_980_000_000,
+    "memory_clock_hz": 2_619_000_000,
+    "throttle_bits": 0x44,
+}
+
+
+def figures_of(folder: Path, refused: str) -> gpus.Look:
+    """Return what is read from a driver's tool that does not know one field."""
+    program = folder / "nvidia-smi"
+    program.write_text(TOOL.format(refused=refused, first="0, GPU-0, NVIDIA H200, 143771, 1000"))
+    program.chmod(0o755)
+    code = (
+        "import json, sys; from specctl.host import commands, gpus; commands.PATH = sys.argv[1] + ':' + commands.PATH; "
+        "print(json.dumps(gpus.figures()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, check=True, timeout=30)
+    return gpus.Look(*json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("refused", ["no.such.field", "clocks_event_reasons.active"])
+def test_figures_of_now(tmp_path: Path, refused: str) -> None:
+    """Memory, power, load, heat and clocks with their units, and the reasons of slowed clocks by either name that drivers have."""
+    assert figures_of(tmp_path, refused) == gpus.Look([FIGURES])
+
+
+def test_a_driver_without_reasons(tmp_path: Path) -> None:
+    """A driver that knows no reasons is asked for the rest; what it does not say is None, never 0."""
+    (found,) = figures_of(tmp_path, "reasons.active").gpus or ()
+    assert found == {**FIGURES, "power_w": None, "throttle_bits": None}
+
+
+def test_a_very_old_driver(tmp_path: Path) -> None:
+    """A driver that knows the basic fields alone tells the memory."""
+    (found,) = figures_of(tmp_path, "clocks.mem").gpus or ()
+    told = {name: FIGURES[name] for name in ("index", "uuid", "model", "memory_total_bytes", "memory_used_bytes")}
+    assert {name: value for name, value in found.items() if value is not None} == told
