@@ -5,7 +5,7 @@ A tree that would be wrong without a word is worse than none: what was not teste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 # A mask of a tree is read by these as the plugin writes it; others were not tried or need another one.
 BACKENDS = ("triton", "torch_native")
@@ -30,6 +30,9 @@ def _reasons(arguments: object) -> Iterator[str]:
         backend = given(flag)
         if backend is not None and backend not in BACKENDS:
             yield f"--{flag.replace('_', '-')} {backend} is not one of {', '.join(BACKENDS)}, which read a tree's mask"
+    for flag in ("speculative_accept_threshold_single", "speculative_accept_threshold_acc"):
+        if given(flag) not in (None, 1.0):
+            yield f"--{flag.replace('_', '-')} {given(flag)}: a draft is the target's token or it is not"
     for flag, why in _UNSUPPORTED.items():
         if given(flag):
             yield f"--{flag.replace('_', '-')}: {why}"
@@ -54,6 +57,16 @@ _UNSUPPORTED = {
 
 def _above_one(value: object) -> bool:
     return isinstance(value, int) and value > 1
+
+
+def check_backends(chosen: Iterable[object]) -> None:
+    """Refuse attention backends that were chosen where nobody said which: by then the engine has decided."""
+    for backend in chosen:
+        if backend not in BACKENDS:
+            raise RefusedError(
+                f"DDTREE: the engine chose the attention backend {backend}, which does not read a tree's mask; "
+                f"say --attention-backend {BACKENDS[0]}"
+            )
 
 
 def check_models(target: object, draft: object) -> None:

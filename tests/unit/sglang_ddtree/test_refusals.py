@@ -51,6 +51,10 @@ def test_usual_server_is_served() -> None:
         ),
         ({"decode_attention_backend": "flashinfer"}, "--decode-attention-backend flashinfer is not one of"),
         ({"speculative_draft_window_size": 512}, "--speculative-draft-window-size: a draft with a window"),
+        (
+            {"speculative_accept_threshold_acc": 0.9},
+            "--speculative-accept-threshold-acc 0.9: a draft is the target's token",
+        ),
         ({"enable_lora": True}, "--enable-lora: adapters were not tried"),
         ({"dp_size": 2}, "--dp-size 2: tensor parallelism is the only kind"),
         ({"disaggregation_mode": "decode"}, "--disaggregation-mode decode: "),
@@ -61,6 +65,16 @@ def test_arguments_are_refused_by_name(given: dict[str, object], reason: str) ->
     with pytest.raises(RefusedError) as refused:
         refusals.check_arguments(arguments(**given))
     assert reason in str(refused.value)
+
+
+def test_backend_that_the_engine_chose_is_refused() -> None:
+    """Where nobody named a backend the engine's own choice is checked, and the message says what to write."""
+    refusals.check_backends(("triton", "torch_native"))
+    with pytest.raises(RefusedError) as refused:
+        refusals.check_backends(("triton", "fa3"))
+    assert str(refused.value) == (
+        "DDTREE: the engine chose the attention backend fa3, which does not read a tree's mask; say --attention-backend triton"
+    )
 
 
 def test_all_reasons_come_at_once() -> None:
