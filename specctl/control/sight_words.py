@@ -96,12 +96,17 @@ def notes(sight: Sight) -> Iterator[str]:
     yield from _of_gpus(sight)
     yield from _of_agent(sight)
     if sight.live_by is not None and sight.deployed is not None:
-        yield f"set live by {sight.live_by}; a start would run {mode_text(sight.deployed)}"
-    if sight.desired is not None and sight.deployed is not None and _differs(sight.desired, sight.deployed):
-        yield f"the inventory says {mode_text(sight.desired)}, and {mode_text(sight.deployed)} is deployed"
+        yield f"set live by {sight.live_by}; a start would run {sight.deployed.algo}"
     if sight.last is not None and sight.last.result in (Result.STOPPED.value, Result.FAILED.value):
         yield f"last {sight.last.act}: {sight.last.result}"
     yield from sight.warnings
+
+
+def wish(sight: Sight) -> str | None:
+    """Say what the inventory wants otherwise than is deployed: what the next deploy would change; None where it changes nothing."""
+    if sight.desired is None or sight.deployed is None or not _differs(sight.desired, sight.deployed):
+        return None
+    return f"the inventory says {mode_text(sight.desired)}, and {mode_text(sight.deployed)} is deployed"
 
 
 def _differs(desired: Mode, deployed: Mode) -> bool:

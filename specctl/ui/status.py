@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from specctl.control.sight import GpuSight, Sight, State, Told
-from specctl.control.sight_words import age, last_decision, mode_text, notes, stands_out
+from specctl.control.sight_words import age, last_decision, mode_text, notes, stands_out, wish
 from specctl.rollout.story import clock
 from specctl.ui.text import UNKNOWN, plain
 
@@ -186,7 +186,7 @@ def note_lines(sights: Sequence[Sight], width: int) -> Iterator[Table]:
     for sight in sights:
         cut = last_decision(sight) if not whole and stands_out(sight) else None
         hint = f"try: {sight.hint}" if sight.reason and sight.hint else None
-        for text in (cut, *notes(sight), hint):
+        for text in (cut, *notes(sight), wish(sight), hint):
             hosts = said.setdefault(text, []) if text else [sight.host]
             if sight.host not in hosts:
                 hosts.append(sight.host)

@@ -159,12 +159,13 @@ def test_figures_of_now(tmp_path: Path, refused: str) -> None:
 
 def test_a_driver_without_reasons(tmp_path: Path) -> None:
     """A driver that knows no reasons is asked for the rest; what it does not say is None, never 0."""
-    (found,) = figures_of(tmp_path, "reasons.active").gpus or ()
-    assert found == {**FIGURES, "power_w": None, "throttle_bits": None}
+    found = figures_of(tmp_path, "reasons.active").gpus
+    assert found == [{**FIGURES, "power_w": None, "throttle_bits": None}]
 
 
 def test_a_very_old_driver(tmp_path: Path) -> None:
     """A driver that knows the basic fields alone tells the memory."""
-    (found,) = figures_of(tmp_path, "clocks.mem").gpus or ()
+    found = figures_of(tmp_path, "clocks.mem").gpus
+    assert found is not None
     told = {name: FIGURES[name] for name in ("index", "uuid", "model", "memory_total_bytes", "memory_used_bytes")}
-    assert {name: value for name, value in found.items() if value is not None} == told
+    assert [{name: value for name, value in gpu.items() if value is not None} for gpu in found] == [told]
