@@ -14,6 +14,8 @@ from specctl.fleet.positions import Document
 
 STDIN = "-"
 MOST_LOG_BYTES = 1 << 30
+MOST_RECORD_BYTES = 1 << 24
+"""A record of a tree of a thousand nodes is some tens of kilobytes."""
 PIECE_BYTES = 1 << 16
 """A longer line than this is read in pieces: nothing that an engine prints of decoding is as long."""
 
@@ -29,6 +31,18 @@ def read_log(path: str) -> Iterator[str]:
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{path}: cannot be read: {_reason(error)}", hint="name a log file, or - for standard input"
+        ) from error
+
+
+def read_trace(path: str) -> Iterator[bytes]:
+    """Yield a verify trace's lines, each of MOST_RECORD_BYTES at most. Raises UsageError where it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            while line := file.readline(MOST_RECORD_BYTES):
+                yield line
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path}: cannot be read: {_reason(error)}", hint="name a trace (docs/verify-trace.md)"
         ) from error
 
 

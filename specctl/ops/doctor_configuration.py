@@ -61,7 +61,7 @@ def configuration(
         claimed=claimed,
         moved_live=live_move(facts) is not None,
         drift=facts.drift,
-        arguments=None if info is None else _arguments(wanted, facts, said),
+        arguments=None if info is None else differing(wanted, facts, said),
         lint=_lint(contact.host, wanted),
         knows=_knows(contact, desired, facts),
         overlap=None if not isinstance(off, bool) else not off,
@@ -103,7 +103,7 @@ def _knows(contact: Contact, server: Server, facts: ServerFacts) -> Mapping[str,
     return {answer.name: answer.knows}
 
 
-def _arguments(server: Server, facts: ServerFacts, said: Mapping[str, object]) -> Mapping[str, tuple[str, str]]:
+def differing(server: Server, facts: ServerFacts, said: Mapping[str, object]) -> Mapping[str, tuple[str, str]]:
     """Return the numbers that the release gives and /server_info tells otherwise: flag → (given, told); keys are left out."""
     if facts.current is None:
         return {}

@@ -57,7 +57,7 @@ def evidence(given: Given) -> Evidence:
     if texts:
         log = lines.read((line for part in texts for line in part), reader_of(profile), whole=given.log is None)
     if given.trace is not None:
-        named = replace(named, replay=replay.check(doctor_files.read_log(given.trace)))
+        named = replace(named, replay=replay.check(doctor_files.read_trace(given.trace)))
     mode = named.mode if given.mode is None else _mode(given.mode)
     return replace(named, log=log, mode=mode, configuration=replace(named.configuration, claimed=mode))
 
