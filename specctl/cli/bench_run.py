@@ -81,15 +81,17 @@ def plan_wire(ready: Ready) -> dict[str, object]:
 def run(ready: Ready, *, as_json: bool) -> Bench:
     """Measure under a live view; the first Ctrl-C ends the run under way and keeps whole levels, a second leaves at once."""
     from specctl.ops import bench
-    from specctl.ui.board import Board, mode_for
+    from specctl.ui.board import Board, Mode, mode_for
     from specctl.ui.theme import console
 
     screen, host = console(stderr=True), ready.subject.host
-    with Board(screen, mode_for(screen, json_asked=as_json), hosts=(host,)) as board, _interruptible() as cancel:
-        return bench.measure(ready, show=_stepper(board, host), tell=_teller(board, host), cancel=cancel)
+    mode = mode_for(screen, json_asked=as_json)
+    drawn = mode is Mode.LIVE and not screen.options.ascii_only
+    with Board(screen, mode, hosts=(host,)) as board, _interruptible() as cancel:
+        return bench.measure(ready, show=_stepper(board, host, drawn=drawn), tell=_teller(board, host), cancel=cancel)
 
 
-def _stepper(board: Board, host: str) -> Show:
+def _stepper(board: Board, host: str, *, drawn: bool) -> Show:
     from specctl.ui import bench_plan
 
     def show(step: Step) -> None:
@@ -104,6 +106,7 @@ def _stepper(board: Board, host: str) -> Show:
             runs=step.runs,
             share=step.share,
             rest=rest,
+            drawn=drawn,
         )
         board.step(host, "bench", text)
 

@@ -90,6 +90,18 @@ def _parsed(body: bytes) -> Event:
     )
 
 
+def refusal(body: bytes) -> str:
+    """Return the words of an answer that is no stream: its message where it is SGLang's JSON, else its beginning."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        told = None
+    fields = told if isinstance(told, Mapping) else {}
+    inner = fields.get("error", fields)
+    words = inner.get("message") if isinstance(inner, Mapping) else inner
+    return printable(words if isinstance(words, str) and words else body.decode("utf-8", "replace"))
+
+
 def _whole(fields: Mapping[str, object], name: str) -> int | None:
     value = fields.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9 else None

@@ -16,8 +16,8 @@ from specctl.control.sample.engine import EngineInfo
 from specctl.errors import LockHeldError, SpecctlError, UnhealthyError, UsageError
 from specctl.fleet.types import Host, Server
 from specctl.measure.bench import Subject
-from specctl.measure.load import Closed, Level, Prompt, Replay
-from specctl.measure.load_plan import Send
+from specctl.measure.load import Closed, Level, Prompt, Replay, Timing
+from specctl.measure.load_plan import ASSUMED_CHARS_A_TOKEN, Send
 from specctl.ops.bench_wish import Wish, fitted
 from specctl.ops.contact import Contact, contacts
 from specctl.ops.engine_http import EngineClient
@@ -25,16 +25,24 @@ from specctl.ops.load import expected_requests, expected_tokens
 from specctl.ops.load_counters import counters, info
 from specctl.ops.load_request import Line, send
 from specctl.ops.stored import reach
+from specctl.rollout import reading
 from specctl.rollout.facts import HostFacts, ServerFacts, as_deployed, stored_launch
 
 PROBE_S = 120.0
 PROBE_TOKENS = 64
+PROBE_PROMPT = Prompt(
+    id="probe", kind="chat", text="List the whole numbers from one to forty, each on a line of its own."
+)
+# Of a trace, so many prompts are asked for their tokens; of other loads, the longest alone.
+PROBED = 32
+# Characters a token differ from text to text by so much, at most: what is longer than that cannot fit.
+SURE = 0.6
 DIGEST = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What two requests before a bench told: one stream's tokens a second, and characters a token of its prompts."""
+    """What some requests before a bench told: one stream's tokens a second, and characters a token of its prompts."""
 
     tokens_s: float | None
     chars_a_token: float
@@ -82,7 +90,8 @@ class Ready:
         if self.max_running is not None and most > self.max_running:
             found.append(f"the engine runs at most {self.max_running} requests at once: beyond, they wait in its queue")
         if self.cut:
-            found.append(f"{self.cut} requests of the trace are cut to the engine's context of {self.context} tokens")
+            what = "1 request of the trace is" if self.cut == 1 else f"{self.cut} requests of the trace are"
+            found.append(f"{what} cut to the engine's context of {self.context} tokens")
         return tuple(found)
 
     @property
@@ -105,7 +114,7 @@ class Ready:
 
 @contextlib.contextmanager
 def reached(pair: tuple[Host, Server], wish: Wish, *, ask: bool) -> Iterator[Ready]:
-    """Yield the server, ready to be measured; `ask`: send the two requests of the probe.
+    """Yield the server, ready to be measured; `ask`: send the requests of the probe.
 
     Raises LockHeldError while somebody acts on it, UnhealthyError where it does not serve, UsageError where the prompts and answers
     do not fit into its context.
@@ -142,12 +151,20 @@ def _ready(contact: Contact, server: Server, wish: Wish, *, ask: bool) -> Ready:
         wish=wish,
         running=now.running,
         max_running=None if told is None else told.max_running,
-        context=None if told is None else told.context_limit,
+        context=_context(client),
     )
     if ask:
-        ready = replace(ready, probe=_probe(client, wish.prompts))
+        ready = replace(ready, probe=_probe(client, wish, ready.context))
         _must_fit(ready)
     return _cut(ready)
+
+
+def _context(client: EngineClient) -> int | None:
+    """Return the longest context that the engine serves; /server_info has it only where a flag set it, /v1/models always."""
+    for row in reading.rows(client.get("/v1/models").fields.get("data")):
+        if (found := reading.whole(row.get("max_model_len"))) is not None and found > 0:
+            return found
+    return None
 
 
 def _must_serve(client: EngineClient, host: str) -> None:
@@ -159,27 +176,44 @@ def _must_serve(client: EngineClient, host: str) -> None:
         )
 
 
-def _probe(client: EngineClient, prompts: tuple[Prompt, ...]) -> Probe:
-    """Send the longest prompt for one token, then the shortest for some more; raises UnhealthyError where either fails."""
-    longest = max(prompts, key=lambda each: len(each.text))
-    shortest = min(prompts, key=lambda each: len(each.text))
-    found = []
-    for prompt, tokens in ((longest, 1), (shortest, PROBE_TOKENS)):
-        request = Send(number=0, prompt=prompt, text=prompt.text, tokens=tokens)
-        line = Line(client.contact.transport, time.monotonic)
-        level = Level(pace=Closed(concurrency=1), tokens=tokens)
-        timing = send(
-            client, request, level, line, slot=0, timeout_s=PROBE_S, clock=time.monotonic, tell=lambda _new: None
-        )
-        if timing.failure is not None:
-            hint = f"specctl ask --host {client.contact.transport.host} hello"
-            raise UnhealthyError(f"a first request (prompt {prompt.id}) failed: {timing.failure}", hint=hint)
-        found.append(timing)
-    first, second = found
-    size = first.prompt_tokens or max(1, len(longest.text) // 4)
-    spent_s = second.ended_s - second.sent_s
-    speed = (second.output_tokens or 0) / spent_s if spent_s > 0 else 0.0
-    return Probe(tokens_s=speed or None, chars_a_token=max(0.1, len(longest.text) / size), prompt_tokens=size)
+def _probe(client: EngineClient, wish: Wish, context: int | None) -> Probe:
+    """Send one short request for a stream's speed, and the longest prompt (of a trace: many) for its length in tokens.
+
+    Raises UnhealthyError where one fails, UsageError where the longest prompt cannot fit into the context.
+    """
+    speed = _first(client, PROBE_PROMPT, PROBE_TOKENS)
+    spent_s = speed.ended_s - speed.sent_s
+    ratio = len(PROBE_PROMPT.text) / (speed.prompt_tokens or len(PROBE_PROMPT.text) / ASSUMED_CHARS_A_TOKEN)
+    longest = sorted(wish.prompts, key=lambda each: -len(each.text))
+    about = round(len(longest[0].text) / ratio)
+    if context is not None and about * SURE > context and wish.setting.tokens is not None:
+        raise _too_long(f"about {about:,}", wish.setting.tokens, context)
+    asked = longest[:PROBED] if wish.setting.tokens is None else longest[:1]
+    sizes = [_first(client, prompt, 1).prompt_tokens or round(len(prompt.text) / ratio) for prompt in asked]
+    return Probe(
+        tokens_s=(speed.output_tokens or 0) / spent_s if spent_s > 0 and speed.output_tokens else None,
+        chars_a_token=sum(len(prompt.text) for prompt in asked) / max(1, sum(sizes)),
+        prompt_tokens=max(sizes),
+    )
+
+
+def _first(client: EngineClient, prompt: Prompt, tokens: int) -> Timing:
+    """Send one request by itself; raises UnhealthyError where it fails."""
+    request = Send(number=0, prompt=prompt, text=prompt.text, tokens=tokens)
+    line = Line(client.contact.transport, time.monotonic)
+    level = Level(pace=Closed(concurrency=1), tokens=tokens)
+    timing = send(client, request, level, line, slot=0, timeout_s=PROBE_S, clock=time.monotonic, tell=lambda _new: None)
+    if timing.failure is not None:
+        hint = f"specctl ask --host {client.contact.transport.host} hello"
+        raise UnhealthyError(f"a first request (prompt {prompt.id}) failed: {timing.failure}", hint=hint)
+    return timing
+
+
+def _too_long(prompt: str, tokens: int, context: int) -> UsageError:
+    return UsageError(
+        f"a prompt of {prompt} tokens and {tokens:,} new ones do not fit into the server's context of {context:,}",
+        hint="choose fewer --tokens, or other --prompts",
+    )
 
 
 def _must_fit(ready: Ready) -> None:
@@ -187,11 +221,7 @@ def _must_fit(ready: Ready) -> None:
     if ready.context is None or ready.probe is None or tokens is None:
         return
     if ready.probe.prompt_tokens + tokens > ready.context:
-        raise UsageError(
-            f"a prompt of {ready.probe.prompt_tokens} tokens and {tokens} new ones do not fit into the server's context of "
-            f"{ready.context}",
-            hint="choose fewer --tokens, or other --prompts",
-        )
+        raise _too_long(f"{ready.probe.prompt_tokens:,}", tokens, ready.context)
 
 
 def _cut(ready: Ready) -> Ready:

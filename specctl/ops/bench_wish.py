@@ -27,7 +27,7 @@ MOST_RATE = 10_000.0
 # So that no two runs of a bench send a prompt with the same salt.
 SEEDS_A_LEVEL = 1000
 # The salt before a prompt, and what counting its tokens by its characters may be wrong by.
-RESERVE = 32
+RESERVE, FITS = 32, 0.85
 
 N = TypeVar("N", int, float)
 
@@ -203,7 +203,7 @@ def fitted(pace: Replay, context: int | None) -> tuple[Replay, int]:
     """Return a trace cut to an engine's context, and how many of its requests that changed; answers are cut last."""
     if context is None:
         return pace, 0
-    room = max(2, context - RESERVE)
+    room = max(2, round(context * FITS) - RESERVE)
     cut: Sequence[Arrival] = [_fit(each, room) for each in pace.arrivals]
     changed = sum(one != other for one, other in zip(pace.arrivals, cut, strict=True))
     return Replay(arrivals=tuple(cut)), changed

@@ -177,6 +177,6 @@ def _short(end: load_stream.End, asked: int) -> str | None:
 def failed_words(error: http.StreamFailed) -> str:
     """Say in a few words why a stream failed."""
     if isinstance(error.failure, http.Answer):
-        said = load_stream.printable(error.failure.body.decode("utf-8", "replace"))
+        said = load_stream.refusal(error.failure.body)
         return f"status {error.failure.status}{f': {said}' if said else ''}"
     return failure_text(error.failure)

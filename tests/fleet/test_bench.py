@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -31,8 +32,9 @@ print([line for line in lines if line.startswith("sglang:num_requests_total")])
 
 
 @pytest.fixture
-def served(site: Site) -> Site:
-    """Deploy the chain on a host."""
+def served(site: Site, tmp_path: Path) -> Site:
+    """Deploy the chain on a host, and keep what is measured in a folder of its own."""
+    site.env["XDG_STATE_HOME"] = str(tmp_path)
     done = site.run("deploy", "--host", "gpu1", "--algo", "dflash", "--yes")
     assert done.returncode == 0, done.stderr
     return site
@@ -119,7 +121,7 @@ def test_interrupt_keeps_the_levels_that_are_whole(served: Site) -> None:
 
 def test_restart_in_between_ends_the_bench(served: Site) -> None:
     """A bench takes no lease: a restart wins, and the bench says why it is not whole."""
-    process = served.start("bench", "--host", "gpu1", "-c", "1,2", "--runs", "1", "--seconds", "4", *SMALL)
+    process = served.start("bench", "--host", "gpu1", "-c", "1,2", "--runs", "1", "--seconds", "12", *SMALL)
     wait_for_line(process, "measured")
     restarted = served.run("restart", "--host", "gpu1", "--yes")
     assert restarted.returncode == 0, restarted.stderr

@@ -30,7 +30,6 @@ def test_t_quantiles_are_scipys(ratio: float, freedom: float) -> None:
 @settings(max_examples=examples(100), deadline=None)
 def test_incomplete_beta_is_scipys(x: float, a: float, b: float) -> None:
     """The incomplete beta function below it agrees with scipy's."""
-
     assert intervals.beta_ratio(x, a, b) == pytest.approx(special.betainc(a, b, x), rel=1e-9, abs=1e-12)
 
 

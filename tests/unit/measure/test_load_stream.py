@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specctl.measure.load_stream import DONE, End, Fault, Tokens, event
+from specctl.measure.load_stream import DONE, End, Fault, Tokens, event, refusal
 from tests.examples import HOSTILE
 
 
@@ -81,6 +81,21 @@ def test_other_lines_say_nothing(other: bytes) -> None:
 def test_done_is_the_end_of_the_stream() -> None:
     """The closing mark is no event of the answer."""
     assert event(b"data: [DONE]") is DONE
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"error": {"message": "too long"}}', "too long"),
+        (b'{"object": "error", "message": "The request queue is full."}', "The request queue is full."),
+        (b'{"error": "unknown field"}', "unknown field"),
+        (b"<html>\n", "<html>\\n"),
+        (b"[]", "[]"),
+    ],
+)
+def test_refusals_are_told_by_their_message(body: bytes, words: str) -> None:
+    """Of an answer that is no stream its message is told, in any of SGLang's three shapes."""
+    assert refusal(body) == words
 
 
 @given(content=st.binary(max_size=200))

@@ -112,7 +112,7 @@ def silent(asked: Asked) -> Iterator[bytes]:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (full, "status 503: "),
+        (full, "status 503: The request queue is full."),
         (cut, "the stream ended before the answer did"),
         (errs, "the scheduler died"),
         (short, "2 of 10 tokens came (stop)"),

@@ -88,7 +88,14 @@ def test_duration_is_in_a_unit_that_fits(seconds: tuple[float, float] | None, wo
 def test_progress_fits_behind_a_hosts_name_on_80_columns() -> None:
     """The line of a long bench with many levels leaves room for the host and the step."""
     line = bench_plan.step(
-        level="1024", number=10, levels=12, run=10, runs=12, share=0.834, rest="1024 in flight  1,234,567 tok"
+        level="1024",
+        number=10,
+        levels=12,
+        run=10,
+        runs=12,
+        share=0.834,
+        rest="1024 in flight  1,234,567 tok",
+        drawn=True,
     )
     assert line.startswith("████████░░  83 %  1024 (10/12) run 10/12  ")
     assert len(line) <= 80
