@@ -136,7 +136,8 @@ def stretch_text(each: Stretch) -> str:
     """Say which modes are best on a stretch, and whether that is certain."""
     names = [str(mode) for mode in each.modes]
     if not each.decided:
-        return f"{span(each.low, each.high)}   not decided: measure longer ({', '.join(names)})"
+        named = f" ({', '.join(names)})" if len(names) > 1 else ""
+        return f"{span(each.low, each.high)}   not decided: measure longer{named}"
     if len(names) == 1:
         return f"{span(each.low, each.high)}   {names[0]}"
     return f"{span(each.low, each.high)}   no difference that matters: {', '.join(names)}"
