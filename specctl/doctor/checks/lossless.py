@@ -11,8 +11,8 @@ from specctl.doctor.lossless_types import Break, Cell, History, Lossless, Place,
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Confidence, Hit, Judge, Unsure, Verdict
 from specctl.lint.types import Severity
 
-LIVE = "specctl doctor --host H --live"
-TRACE = "start the engine with a verify trace (docs/verify-trace.md) and run specctl doctor --host H --live"
+PROBE = "specctl doctor --host H --live"
+TRACE = "a verify trace of the engine (docs/verify-trace.md), and specctl doctor --host H --live"
 LEAST_CHECKED = 64
 """Tokens held against the target without which nothing wrong among them says little."""
 WRONG_TOKENS = "the text is not the target's: users get other answers than without speculation"
@@ -21,7 +21,7 @@ WRONG_TOKENS = "the text is not the target's: users get other answers than witho
 def _probed(evidence: Evidence) -> Probe | Unsure:
     """Return the probe, or what there is instead."""
     if evidence.probe is None:
-        return Unsure(reason="no answers were held against the target's own tokens", decide=LIVE)
+        return Unsure(reason="no answers were held against the target's own tokens", decide=PROBE)
     if evidence.probe.silent is not None:
         return Unsure(reason=evidence.probe.silent, decide="an engine whose answers tell token ids")
     return evidence.probe
@@ -63,7 +63,7 @@ def _equal(evidence: Evidence) -> Verdict:
             remedy=f"Record a verify trace, which names the cause ({TRACE}); until then run without speculation.",
         )
     if judged.checked < LEAST_CHECKED:
-        return Unsure(reason=f"only {judged.checked} tokens could be held against the target", decide=LIVE)
+        return Unsure(reason=f"only {judged.checked} tokens could be held against the target", decide=PROBE)
     noise = f"; {judged.wrong} differ, as near-ties do" if judged.wrong else ""
     return Clear(note=f"{judged.checked} tokens are what the target says{ties}{noise}")
 
@@ -165,11 +165,11 @@ DRAFTING = frozenset({Shape.CHAIN, Shape.TREE})
 TREES = frozenset({Shape.TREE})
 
 
-def _cause(check_id: str, named: Break, title: str, remedy: str, judge: Judge) -> Check:
+def _cause(check_id: str, title: str, meaning: str, remedy: str, judge: Judge) -> Check:
     return Check(
         id=check_id,
         title=title,
-        meaning=named.value,
+        meaning=meaning,
         looks_at="the target's tokens after the same texts, by plain prefills, at nodes of a verify trace",
         effect=WRONG_TOKENS,
         remedy=f"{remedy} Until it is mended run without speculation: specctl switch --host H --algo none.",
@@ -185,7 +185,7 @@ CHECKS = CheckSet(
         Check(
             id="L001",
             title="greedy output is not what the target says",
-            meaning="speculation must not change the text; here it does, or the target itself answers differently",
+            meaning="Speculation must not change the text; here it does, or the target itself answers differently.",
             looks_at="greedy answers, and the target's tokens after the same texts by plain prefills",
             effect=WRONG_TOKENS,
             remedy="Compare attention backend, dtype and kernels of verify and prefill; until then run without speculation.",
@@ -194,29 +194,29 @@ CHECKS = CheckSet(
         ),
         _cause(
             "L002",
-            Break.MASK,
             "the tree's mask is wrong",
+            "Nodes see nodes that are no ancestors of theirs: the target judges a draft after text that is not its own.",
             "Let a node see its row's prefix, its ancestors and itself, and nothing else.",
             _named(Break.MASK, shapes=TREES, shows=lambda cell: cell.place is Place.BRANCH),
         ),
         _cause(
             "L003",
-            Break.POSITION,
             "drafts are verified at wrong positions",
+            "The target judges drafts as if they stood elsewhere in the text.",
             "Give a node the position prefix length + depth, not its index.",
             _named(Break.POSITION, shapes=DRAFTING, shows=lambda cell: cell.place is Place.CHAIN),
         ),
         _cause(
             "L004",
-            Break.KV,
             "the accepted path's KV cache is not moved",
+            "Keys and values of drafts that were not accepted stay where those of the accepted path belong.",
             "Move keys and values of the accepted path behind the prefix before the next step.",
             _named(Break.KV, shapes=TREES, shows=lambda cell: cell.history is History.MOVED),
         ),
         Check(
             id="L005",
             title="the drafter is fed wrong features",
-            meaning="after a path that had to be moved, running requests are drafted otherwise than fresh ones with the same text",
+            meaning="After a path that had to be moved, running requests are drafted otherwise than fresh ones with the same text.",
             looks_at="drafts (or accepted drafts) of running requests beside those of fresh requests with the same text",
             effect="none on tokens; fewer drafts are accepted, so that each verify step brings less",
             remedy="Gather the target's hidden states along the accepted path before the drafter reads them.",
@@ -226,7 +226,7 @@ CHECKS = CheckSet(
         Check(
             id="L006",
             title="accepted drafts do not become tokens",
-            meaning="answers count more right drafts than tokens came of them: they are thrown away, or the count is wrong",
+            meaning="Answers count more right drafts than tokens came of them: they are thrown away, or the count is wrong.",
             looks_at="spec_num_correct_drafts, spec_verify_ct and completion_tokens of whole answers",
             effect="verify steps bring less than was accepted, and throughput falls by as much",
             remedy="Record a verify trace and replay it (specctl doctor --trace FILE): it names the step.",
@@ -236,7 +236,7 @@ CHECKS = CheckSet(
         Check(
             id="L007",
             title="answers end early",
-            meaning="requests end before their limit though they say that they reached it, with end tokens ignored",
+            meaning="Requests end before their limit though they say that they reached it, with end tokens ignored.",
             looks_at="completion_tokens and finish_reason of the probe's answers",
             effect="answers are cut short; averages over their last steps look like lost tokens and are none",
             remedy="Look at the check that ends requests inside a committed block, and at the token limit that it uses.",

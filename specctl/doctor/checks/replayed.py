@@ -83,7 +83,7 @@ CHECKS = CheckSet(
         Check(
             id="L010",
             title="verification takes what the target did not say",
-            meaning="a step accepted or committed tokens that the accept rule does not give, or lost the thread of a request",
+            meaning="A step accepted or committed tokens that the accept rule does not give, or lost the thread of a request.",
             looks_at=_LOOKS,
             effect="the text is not the target's",
             remedy="Mend the walk at the step that is named; until then run without speculation.",
@@ -93,7 +93,7 @@ CHECKS = CheckSet(
         Check(
             id="L011",
             title="accepted tokens are thrown away",
-            meaning="the target agreed with more drafts than were committed, and the request went on",
+            meaning="The target agreed with more drafts than were committed, and the request went on.",
             looks_at=_LOOKS,
             effect="none on the text; each such step brings less than it paid for, and throughput falls by as much",
             remedy="Commit all accepted drafts and the bonus: look at the loop that commits, and at the walk's end.",
@@ -103,7 +103,7 @@ CHECKS = CheckSet(
         Check(
             id="L012",
             title="the trace has drafts at wrong positions",
-            meaning="a node's position is not the prefix's length plus its depth",
+            meaning="A node's position is not the prefix's length plus its depth.",
             looks_at=_LOOKS,
             effect="the target judges drafts as if they stood elsewhere: the text is not the target's",
             remedy="Give a node the position prefix length + depth, not its index.",
@@ -113,7 +113,7 @@ CHECKS = CheckSet(
         Check(
             id="L013",
             title="what is verified is not what the knobs say",
-            meaning="a step's nodes are no tree, or are more, deeper or wider than budget, block and top-k allow",
+            meaning="A step's nodes are no tree, or are more, deeper or wider than budget, block and top-k allow.",
             looks_at=_LOOKS,
             effect="each node costs: steps take longer than the budget allows for",
             remedy="Compare the knobs of the release with those that the engine uses when it drafts.",
@@ -123,7 +123,7 @@ CHECKS = CheckSet(
         Check(
             id="L014",
             title="the engine counts its own steps wrong",
-            meaning="accepted drafts, depth or nodes that it counted are not those of the path that it took",
+            meaning="Accepted drafts, depth or nodes that it counted are not those of the path that it took.",
             looks_at=_LOOKS,
             effect="none on tokens; figures made of these counts lie",
             remedy="Count the accepted path: depth = drafts = its nodes besides the root.",
@@ -133,7 +133,7 @@ CHECKS = CheckSet(
         Check(
             id="L015",
             title="the trace cannot be read in whole",
-            meaning="lines that are no records of the format; what follows them is not held against what came before",
+            meaning="Lines that are no records of the format; what follows them is not held against what came before.",
             looks_at="the lines of the trace",
             effect="none; less was checked",
             remedy="Compare the writer with docs/verify-trace.md, or copy the file again.",

@@ -191,6 +191,15 @@ def test_it_is_named(case: Planted) -> None:
     assert case.ids <= set(found(evidence)), {one.id: one.message for one in found(evidence).values()}
 
 
+def test_the_agents_own_audit_is_heard() -> None:
+    """What the agent found and we cannot decide is a finding; what we see to be well is not, whatever it said before."""
+    seen = World.of(TREE).evidence()
+    blind = without(seen, "observations", "started_s")
+    assert "M006" not in found(blind)
+    assert "M006" in found(replace(blind, agent_finds=("M006", "M003")))
+    assert found(replace(seen, agent_finds=("M006", "M003"))) == {}
+
+
 HARMLESS = ("depth of another node", "bonus left out", "commit cut at 1")
 LOST = ("accepted drafts thrown away",)
 

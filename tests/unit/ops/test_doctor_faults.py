@@ -24,7 +24,7 @@ from tests.doctorlab import CHAIN, TREE, ids, lab, patient
 
 pytestmark = pytest.mark.slow  # a start of a server for each fault
 
-LOSSLESS = {
+LOSSLESS: Mapping[tuple[str, ...], set[str]] = {
     ("mask-wrong",): {"L002"},
     ("position-off-by-one",): {"L003", "L012"},
     ("position-is-index",): {"L003", "L012"},
@@ -35,7 +35,7 @@ LOSSLESS = {
     ("early-stop:9",): {"L007"},
 }
 """What the probe finds by itself, no log and no load needed."""
-FIGURES = {
+FIGURES: Mapping[tuple[str, ...], set[str]] = {
     (): set(),
     ("metric-depth-off",): {"M003"},
     ("commit-truncated",): {"M004", "M021"},
