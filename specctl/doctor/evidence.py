@@ -162,6 +162,7 @@ class Evidence:
     `has_tree_line`: the profile's conventions. `started_s`: when the server started, on the observations' clock. `same_start`:
     whether it was started once only while we looked. `steady`: the mode has not changed since the start. `served` are the
     requests of a short load of our own (`--live`), `served_log` the log windows meanwhile, `served_alone`: nobody else's ran then.
+    `agent_finds`: ids that the host's agent found in three audits running, of its last five minutes; None without an agent.
     `no_gpus`: the engine runs on the processor alone; `knows_xids`: the driver's faults were watched for. `probe`: what the target
     said of the engine's own tokens, `replay`: what a verify trace shows.
     """
@@ -184,6 +185,7 @@ class Evidence:
     served_log: Log | None = None
     probe: Probe | None = None
     replay: ReplayResult | None = None
+    agent_finds: tuple[str, ...] | None = None
     gpus: tuple[GpuLook, ...] = ()
     no_gpus: bool = False
     knows_xids: bool = False

@@ -9,7 +9,7 @@ from specctl.control.mode import Mode
 from specctl.doctor.evidence import Evidence
 from specctl.doctor.judge import judge
 from specctl.doctor.types import Report
-from specctl.errors import ConnectError, SpecctlError
+from specctl.errors import ConnectError, LockHeldError, SpecctlError
 from specctl.fleet.types import Host, Server
 from specctl.ops import doctor_gather, doctor_live, doctor_probe
 from specctl.ops.contact import Contact, each
@@ -52,8 +52,10 @@ def examine(selected: Sequence[Pair], wish: Wish, *, show: Show | None = None) -
 
     def one(contact: Contact, server: Server) -> Examined:
         found = doctor_gather.subject(contact, server)
-        evidence = doctor_gather.gather(found, wish)
         if wish.live:
+            _refuse_while_acting(found)
+        evidence = doctor_gather.gather(found, wish)
+        if wish.live and evidence.configuration.serving:
             on_progress = None if show is None else lambda progress: show(contact.host.name, progress)
             evidence = _probed(found, doctor_live.loaded(found, evidence, show=on_progress))
         return _examined(evidence, server)
@@ -65,6 +67,18 @@ def examine(selected: Sequence[Pair], wish: Wish, *, show: Show | None = None) -
         elif isinstance(result, SpecctlError):
             results.append(Examined(host=host, server=name, error=result))
     return tuple(results)
+
+
+def _refuse_while_acting(found: Subject) -> None:
+    """Refuse to load a server that somebody acts on: figures of one that changes mean nothing."""
+    lease = found.facts.lease
+    if lease is not None:
+        why = f" ({lease.reason})" if lease.reason else ""
+        raise LockHeldError(
+            f"{lease.owner} acts on server {found.server.name}{why}: a load would mean nothing now",
+            hint="leave --live out, or wait: specctl lock status shows who holds it",
+            host=found.contact.host.name,
+        )
 
 
 def _probed(found: Subject, evidence: Evidence) -> Evidence:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from specctl.control import wire
 from specctl.control.mode import Mode
 from specctl.doctor import lines
 from specctl.doctor.evidence import Evidence, GpuLook, Log, Observation
 from specctl.errors import ConnectError, SpecctlError
 from specctl.fleet.types import Server
-from specctl.ops import doctor_configuration, doctor_gpus, doctor_look, doctor_speeds
+from specctl.ops import agent, doctor_configuration, doctor_gpus, doctor_look, doctor_speeds
 from specctl.ops.contact import Contact
 from specctl.ops.doctor_files import reader_of
 from specctl.ops.doctor_look import Looks
@@ -84,6 +85,7 @@ def gather(found: Subject, wish: Wish) -> Evidence:
         same_start=_same_start(found) if seen else None,
         info=info,
         log=log,
+        agent_finds=_agent_finds(found),
         speeds=speeds,
         configuration=replace(stated, serving=_serves(found, seen)),
     )
@@ -101,6 +103,18 @@ def _with_profile(evidence: Evidence, found: Subject, gpus: Sequence[GpuLook], *
         no_gpus=not gpus and not engines()[profile.engine].needs_gpu,
         knows_xids=knows_xids,
     )
+
+
+def _agent_finds(found: Subject) -> tuple[str, ...] | None:
+    """Return what the host's agent finds of this server; None where there is no agent, or it does not watch it."""
+    try:
+        told = agent.put(found.contact, wire.Status(server=found.server.name))
+    except ConnectError:
+        raise
+    except SpecctlError:
+        return None
+    rows = [row for row in reading.rows(told.get("servers")) if row.get("server") == found.server.name]
+    return reading.texts(rows[0].get("findings")) if rows else None
 
 
 def _serves(found: Subject, seen: Sequence[Observation]) -> bool | None:
