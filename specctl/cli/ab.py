@@ -53,6 +53,10 @@ B_ENV = Annotated[
 ]
 CONFOUNDED = Annotated[bool, typer.Option("--confounded", help="Go on where more than one thing differs.")]
 THIRD = Annotated[bool, typer.Option("--third-arm", help="Also measure A with the flags that B's algo implies.")]
+LIVE = Annotated[
+    bool,
+    typer.Option("--live", help="Tell one running engine both modes, where it takes them, in place of fresh starts."),
+]
 RESUME = Annotated[
     str | None,
     typer.Option("--resume", metavar="ID", help="Go on with an experiment that was interrupted (or `last`)."),
@@ -101,6 +105,7 @@ def ab(
     b_env: B_ENV = None,
     confounded: CONFOUNDED = False,
     third_arm: THIRD = False,
+    live: LIVE = False,
     resume: RESUME = None,
     report: REPORT = None,
     skip_check: SKIP = None,
@@ -120,7 +125,7 @@ def ab(
     ask = Ask(
         a=a, b=b, concurrency=_levels(concurrency), tokens=tokens, prompts=prompts, cycles=cycles, runs=runs, rounds=rounds,
         seconds=seconds, warmup=warmup, seed=seed, wanted=smallest / 100, options_b=tuple(b_option or ()),
-        env_b=tuple(b_env or ()), confounded=confounded, third_arm=third_arm,
+        env_b=tuple(b_env or ()), confounded=confounded, third_arm=third_arm, live=live,
     )  # fmt: skip
     return _run(chosen, ask, None, skip_check, manner)
 
@@ -193,6 +198,7 @@ def _prompts(name: str) -> tuple[Prompt, ...]:
 def _show(plan: Planned, manner: Manner) -> None:
     """Print what will be done and what it costs."""
     from specctl.ui import ab as views
+    from specctl.ui import checks
     from specctl.ui.theme import console
 
     cost = plan.cost
@@ -205,7 +211,8 @@ def _show(plan: Planned, manner: Manner) -> None:
     out = console()
     width = out.width if out.is_terminal else None
     text = views.cost_text(cost.loads, cost.load_s, cost.measuring_s)
-    out.print(views.plan_view(plan.trial, text, width=width), soft_wrap=width is None)
+    rows = dict.fromkeys(row for one in plan.plans if one.checks for row in checks.plan_rows(one.checks))
+    out.print(views.plan_view(plan.trial, text, checks=tuple(rows), width=width), soft_wrap=width is None)
 
 
 def _ask(plan: Planned, manner: Manner) -> None:
@@ -282,10 +289,12 @@ def _end(trial: Trial, ended: Ended) -> int:
     if ended.error is None and not ended.interrupted:
         return errors.EXIT_OK
     release, algo = trial.before
-    runs = f"release {release}, {algo}, runs again" if ended.restored else "what ran before was not brought back"
+    runs = (
+        f"release {release}, {algo}, runs again" if ended.restored else f"release {release}, {algo}, does not run again"
+    )
     done = f"{len(trial.segments)} of {len(trial.order)} segments are kept"
     typer.echo(f"stopped: {done}; {runs}; specctl ab --resume {trial.id} goes on", err=True)
-    if ended.interrupted:
+    if ended.interrupted and ended.restored:
         return errors.EXIT_INTERRUPTED
     assert ended.error is not None
     raise ended.error

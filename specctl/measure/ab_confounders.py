@@ -170,7 +170,9 @@ def _processors(seen: Seen) -> Confounder:
         f"{_place(seen, s)} ({busy:.1f} of {cores} cores)" for s, busy, cores in told if parts[s.place] > FOREIGN_PART
     ]
     if hits or stolen:
-        words = [*([f"others were busy during {_listed(hits)}"] if hits else [])]
+        if len(hits) > 1 and len(hits) == len(told):
+            hits = [f"every segment (up to {max(busy or 0.0 for _, busy, _ in told):.1f} of {told[0][2]} cores)"]
+        words = [f"others were busy during {_listed(hits)}"] if hits else []
         words += [f"the hypervisor took time from {_listed(stolen)}"] if stolen else []
         return _found(name, "; ".join(words))
     return _out(name, f"others used at most {100 * max(parts.values()):.0f} % of the cores")

@@ -17,17 +17,15 @@ from specctl.measure.ab_trial import Ask, Trial, changed
 from specctl.measure.ab_wire import MisreadError, trial_of, trial_wire
 from specctl.measure.load import Prompt
 from specctl.measure.prompts import digest
-from specctl.ops import ab_arms, ab_segment, ab_switch
+from specctl.ops import ab_arms, ab_segment, ab_ways
 from specctl.ops.ab_arms import Arms
 from specctl.ops.ab_segment import Measuring
 from specctl.ops.ab_switch import Bench, Stop
 from specctl.ops.contact import Contact, contacts
-from specctl.ops.deploy import RELEASES_KEPT
 from specctl.ops.lease import leased
 from specctl.ops.prepare import checked, prepare, refused
 from specctl.ops.reporter import Reporter
 from specctl.ops.stored import reach
-from specctl.ops.turn import Aim
 from specctl.rollout.agent_moves import live_move
 from specctl.rollout.facts import HostFacts, ServerFacts
 from specctl.rollout.launch import engines
@@ -133,7 +131,9 @@ def _plan(
     trial = _trial(arms, ask, host_facts, facts, digest(prompts), before)
     if old is not None:
         trial = _resumed(old, trial)
-    plans = _checked(contact, arms.servers, templates, skipped)
+    if ask.live:
+        ab_ways.refuse_cold(arms.servers, ask)
+    plans = () if ask.live else _checked(contact, arms.servers, templates, skipped)
     return Planned(
         contact=contact,
         server=arms.servers[0],
@@ -219,14 +219,14 @@ def _checked(
 
 
 def cost(trial: Trial, loads_s: Sequence[float]) -> Cost:
-    """Say what is left of an experiment: a load a segment and one to bring back what ran, and the measuring."""
+    """Say what is left of an experiment: a load a segment and one to bring back what ran (a live one has none), and measuring."""
     left = len(trial.order) - len(trial.segments)
     known = [segment.load_s for segment in trial.segments if segment.load_s is not None] or list(loads_s)
     ask = trial.ask
     request_s = ask.tokens / ASSUMED_TOKENS_S
     run_s = max(ask.seconds, ask.rounds * request_s) + (ask.warmup + 1) * request_s
     return Cost(
-        loads=left + 1,
+        loads=0 if ask.live else left + 1,
         load_s=sum(known) / len(known) if known else None,
         measuring_s=left * len(ask.concurrency) * ask.runs * run_s,
     )
@@ -236,45 +236,38 @@ def carry_out(plan: Planned, reporter: Reporter, stop: Stop, *, steal: bool = Fa
     """Run what is left of an experiment and bring back what ran before; keeps every segment. Raises LockHeldError at the start."""
     contact, server, trial = plan.contact, plan.server, plan.trial
     keep(trial)
-    with leased(contact, server, f"experiment {trial.id}", steal=steal) as token:
+    why = f"experiment {trial.id}"
+    with leased(contact, server, why, steal=steal) as token:
         bench = Bench(
-            contact=contact,
-            server=server,
-            token=token,
-            reporter=reporter,
-            stop=stop,
-            why=f"experiment {trial.id}",
-            templates=plan.templates,
-        )
-        back = ab_switch.way_back(contact, server, trial.before)
+            contact=contact, server=server, token=token, reporter=reporter, stop=stop, why=why, templates=plan.templates
+        )  # fmt: skip
+        way = ab_ways.way_of(bench, trial, plan.arms.servers)
         error: SpecctlError | None = None
         try:
-            for trial in _segments(Measuring(bench=bench, prompts=plan.prompts), plan, back):
-                keep(trial)
+            _measure(Measuring(bench=bench, prompts=plan.prompts), trial, way)
         except SpecctlError as failed:
             error = failed
-        trial = kept(trial.id)
-        restored, trouble = _restored(bench, back, error)
-    interrupted = stop.asked.is_set() and not isinstance(trouble, NoHealthyReleaseError)
-    return Ended(trial=trial, restored=restored, error=trouble or error, interrupted=interrupted)
+        except Exception:
+            _restored(bench, way, None)
+            raise
+        restored, trouble = _restored(bench, way, error)
+    return Ended(trial=kept(trial.id), restored=restored, error=trouble or error, interrupted=stop.asked.is_set())
 
 
-def _segments(work: Measuring, plan: Planned, back: Aim) -> Iterator[Trial]:
-    """Measure one segment after another, and yield the experiment as it then is."""
-    trial, bench = plan.trial, work.bench
+def _measure(work: Measuring, trial: Trial, way: ab_ways.Way) -> None:
+    """Measure one segment after another, and keep each when it is done."""
     while not trial.done:
         place = len(trial.segments)
-        arm = trial.arms[trial.order[place]]
-        server = plan.arms.servers[trial.order[place]]
-        work.say(trial, place, f"{arm.mode}: a fresh start")
-        item = ab_switch.ready(bench, server, trial.releases.get(arm.letter))
-        record = ab_switch.put(bench, item, back)
-        trial = replace(trial, releases={**trial.releases, arm.letter: item.plan.release})
+        arm = trial.order[place]
+        work.heed()
+        work.say(trial, place, trial.arms[arm].mode)
+        begun = way.to(arm)
+        trial = replace(trial, releases=dict(way.releases))
         keep(trial)
-        segment = ab_segment.measure(work, trial, server, record.load_s)
+        segment = ab_segment.measure(work, trial, begun.server, begun.load_s)
         trial = replace(trial, segments=(*trial.segments, segment))
-        bench.reporter.final(trial.host, ab_segment.name_of(trial, place), seen(trial))
-        yield trial
+        keep(trial)
+        work.bench.reporter.final(trial.host, ab_segment.name_of(trial, place), seen(trial))
 
 
 def seen(trial: Trial) -> str:
@@ -285,7 +278,7 @@ def seen(trial: Trial) -> str:
     return f"{trial.arms[segment.arm].mode}: tok/s {words}"
 
 
-def _restored(bench: Bench, back: Aim, error: SpecctlError | None) -> tuple[bool, SpecctlError | None]:
+def _restored(bench: Bench, way: ab_ways.Way, error: SpecctlError | None) -> tuple[bool, SpecctlError | None]:
     """Bring back what ran before; returns whether it runs, and what went wrong. What is not ours any more is left alone."""
     if isinstance(error, (LockHeldError, NoHealthyReleaseError)):
         return False, error
@@ -293,8 +286,7 @@ def _restored(bench: Bench, back: Aim, error: SpecctlError | None) -> tuple[bool
         if isinstance(error, ConnectError):
             bench.contact.reopen(bench.contact.session)
             bench.contact.call("lease.acquire", bench.server, {"resume": bench.token})
-        ab_switch.restore(bench, back)
-        ab_switch.prune(bench, RELEASES_KEPT)
+        way.back()
     except SpecctlError as trouble:
         return False, trouble
     return True, None

@@ -29,8 +29,8 @@ def row(label: str, text: str, width: int | None, style: str = "quiet") -> list[
     ]
 
 
-def plan_view(trial: Trial, cost: str, *, width: int | None = None) -> Group:
-    """Return what will be done: the arms, the one difference, what else differs, the order, what is sent, what it costs."""
+def plan_view(trial: Trial, cost: str, *, checks: Sequence[tuple[str, str]] = (), width: int | None = None) -> Group:
+    """Return what will be done: arms, the one difference, what else differs, the order, what is sent, the checks, the cost."""
     lines = [Text.assemble((trial.host, "host"), f" · {trial.server} · experiment {trial.id}"), Text()]
     for arm in trial.arms:
         note = f"   ({arm.note})" if arm.note else ""
@@ -43,6 +43,8 @@ def plan_view(trial: Trial, cost: str, *, width: int | None = None) -> Group:
     lines += row("sends", sends(trial), width)
     if trial.segments:
         lines += row("done", f"{len(trial.segments)} of {len(trial.order)} segments, kept", width)
+    for label, text in checks:
+        lines += row(label, text, width, "warn" if label == "warn" else "quiet")
     lines += row("cost", cost, width)
     release, algo = trial.before
     lines += row("after", f"release {release}, {algo}, is brought back, also on failure and on Ctrl-C", width)
@@ -53,7 +55,8 @@ def order_text(trial: Trial) -> str:
     """Say the order of the segments."""
     names = trial.letters
     shown = ab_design.letters(trial.order, len(trial.arms))
-    return f"{shown}: {len(trial.order)} segments, each a fresh start ({', '.join(names)} balanced over time)"
+    how = "told to one running engine" if trial.ask.live else "each a fresh start"
+    return f"{shown}: {len(trial.order)} segments, {how} ({', '.join(names)} balanced over time)"
 
 
 def sends(trial: Trial) -> str:
@@ -71,6 +74,8 @@ def sends(trial: Trial) -> str:
 def cost_text(loads: int, load_s: float | None, measuring_s: float) -> str:
     """Say what it takes in minutes."""
     measuring = f"about {age(measuring_s)} of measuring"
+    if loads == 0:
+        return f"{measuring}; the server goes on serving"
     if load_s is None:
         return f"{loads} loads (no load of this host is on record) and {measuring}"
     total = age(loads * load_s + measuring_s)

@@ -131,10 +131,15 @@ def _confounders(result: Result) -> Iterator[str]:
 
 def _design(result: Result) -> Iterator[str]:
     trial = result.trial
+    how = (
+        "one engine that was told each mode while it ran"
+        if trial.ask.live
+        else "every segment a fresh start of the engine"
+    )
     yield "## Design"
     yield ""
-    yield f"Order {ab_design.letters(trial.order, len(trial.arms))} (seed {trial.ask.seed}), every segment a fresh start of the"
-    yield f"engine; {sends(trial)}."
+    yield f"Order {ab_design.letters(trial.order, len(trial.arms))} (seed {trial.ask.seed}), {how};"
+    yield f"{sends(trial)}."
     yield "One value a segment (the median of its runs) is the unit; least squares of its logarithm on the arm and on a steady"
     yield 'drift; Student\'s t on what is left. "Would have been seen": the true difference that such an experiment finds four'
     yield "times in five. More: `docs/ab.md`."
@@ -188,6 +193,7 @@ def _again(result: Result) -> Iterator[str]:
     words += [word for each in ask.env_b for word in ("--b-env", each)]
     words += ["--confounded"] if ask.confounded else []
     words += ["--third-arm"] if ask.third_arm else []
+    words += ["--live"] if ask.live else []
     yield "## Again"
     yield ""
     yield "```"
