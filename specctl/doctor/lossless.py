@@ -106,7 +106,7 @@ class _Sum:
 
     def __str__(self) -> str:
         """Return the figures in words."""
-        return f"{self.wrong} of {self.checked} wrong {self._words}"
+        return f"{self.wrong} of {self.checked} are wrong {self._words}"
 
 
 class _Table:
@@ -150,7 +150,7 @@ def _name(table: _Table, probe: Probe) -> Named:
     if not table.roots.checked:
         return None, tuple(Break), "no step was seen before which nothing had been drafted"
     if probe.positions_right is False:
-        return Break.POSITION, (), f"the trace says so; {table.every}"
+        return Break.POSITION, (), f"{table.every}, and the trace has wrong positions"
     if table.blind:
         return _without_nodes(table)
     if table.chain.bad:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class Place(enum.Enum):
     """Where in a verify step a token of the target was picked; DRAFTED: on the accepted path, one does not know where."""
 
-    ROOT = "root"
+    ROOT = "roots"
     CHAIN = "nodes with nothing but ancestors before them"
     BRANCH = "nodes with other nodes before them"
     DRAFTED = "accepted drafts"

@@ -11,6 +11,7 @@ from specctl.doctor.lossless_types import Break, Cell, History, Lossless, Place,
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Confidence, Hit, Judge, Unsure, Verdict
 from specctl.lint.types import Severity
 
+MEND = "mend the wrong tokens first, then specctl doctor --host H --live"
 PROBE = "specctl doctor --host H --live"
 TRACE = "a verify trace of the engine (docs/verify-trace.md), and specctl doctor --host H --live"
 LEAST_CHECKED = 64
@@ -51,7 +52,7 @@ def _equal(evidence: Evidence) -> Verdict:
         return Beside()
     if judged.named is Break.TARGET:
         title = "the engine's own tokens are not its target's"
-        return Hit(title=title, message=f"{judged.why}: {Break.TARGET.value}", evidence=_where(judged))
+        return Hit(title=title, message=f"of tokens put to the target {judged.why}", evidence=_where(judged))
     if judged.candidates:
         return Hit(
             message=f"{judged.wrong} of {judged.checked} tokens are not what the target says{ties}",
@@ -80,11 +81,9 @@ def _named(named: Break, *, shapes: frozenset[Shape], shows: Callable[[Cell], bo
             return Beside() if probe is None or not probe.picks else _untraced(probe, named)
         judged = lossless.judge(probe)
         if judged.named is named:
-            return Hit(message=judged.why, evidence=_where(judged))
+            return Hit(message=f"of tokens put to the target {judged.why}", evidence=_where(judged))
         if judged.named is not None or judged.candidates:
-            return Unsure(
-                reason="other tokens are wrong before this could be seen", decide="mend that, then look again"
-            )
+            return Unsure(reason="other tokens are wrong before this could be seen", decide=MEND)
         checked = sum(cell.checked for cell in judged.cells if shows(cell))
         if not checked:
             return Unsure(reason="no step of the probe came to where this would show", decide="a wider tree, or again")
@@ -96,7 +95,11 @@ def _named(named: Break, *, shapes: frozenset[Shape], shows: Callable[[Cell], bo
 def _untraced(probe: Probe, named: Break) -> Verdict:
     """Judge without a trace: positions of a chain can be named, the rest is told by the first check."""
     judged = lossless.judge(probe)
-    return Hit(message=judged.why, evidence=_where(judged)) if judged.named is named else Beside()
+    return (
+        Hit(message=f"of tokens put to the target {judged.why}", evidence=_where(judged))
+        if judged.named is named
+        else Beside()
+    )
 
 
 def _features(evidence: Evidence) -> Verdict:
@@ -106,7 +109,7 @@ def _features(evidence: Evidence) -> Verdict:
         return Beside()
     judged = lossless.judge(probe)
     if judged.named is not None or judged.candidates:
-        return Unsure(reason="wrong tokens make wrong drafts", decide="mend the tokens first, then look again")
+        return Unsure(reason="wrong tokens make wrong drafts", decide=MEND)
     drafts = lossless_drafts.judge(probe.drafts)
     if drafts.wrong_features is None:
         return Unsure(

@@ -9,18 +9,20 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import yaml
 
 from specctl.control.mode import mode
 from specctl.doctor import lossless
 from specctl.doctor.judge import judge
 from specctl.doctor.lossless_types import Break
 from tests.doctorlab import CHAIN, TREE, ids, lab, patient
+from tests.unit.cli.test_local_deploy import Place
 
 pytestmark = pytest.mark.slow  # a start of a server for each fault
 
@@ -158,3 +160,21 @@ def test_a_recorded_trace_is_judged_without_a_server(tmp_path: Path) -> None:
     (finding,) = [finding for finding in told["findings"] if finding["id"] == "L011"]
     assert [one["id"] for one in told["findings"]] == ["L011"]
     assert "request lost: the walk stopped though the target agrees with a draft below" in " ".join(finding["evidence"])
+
+
+def test_the_command_names_two_faults_of_a_deployed_server(tmp_path: Path) -> None:
+    """`specctl doctor --live` finds a fault of decoding and one of the figures on a server that specctl deployed."""
+    place = Place(tmp_path)
+    assert place.run("init", "--lab").returncode == 0
+    place.write(yaml.safe_load(place.path.read_text(encoding="utf-8")))
+    options = {"inject": "kv-not-moved,metric-depth-off", "verify-trace": str(tmp_path / "verify.jsonl")}
+    place.describe(options, {"SPECCTL_LAB_ALLOW_FAULTS": "1"})
+    try:
+        done = place.run("deploy", "--host", "local", "--algo", "ddtree", "--yes")
+        assert done.returncode == 0, done.stderr
+        (server,) = cast(Sequence[Mapping[str, Any]], place.read("doctor", "--host", "local", "--live")["servers"])
+    finally:
+        place.end_daemons()
+    found = {finding["id"]: finding["confidence"] for finding in server["findings"]}
+    assert {check_id: found.get(check_id) for check_id in ("L004", "M003")} == {"L004": "certain", "M003": "certain"}
+    assert {check_id for check_id in found if check_id[0] != "C"} == {"L004", "M003"}

@@ -102,6 +102,8 @@ def test_faults_need_permission(capsys: pytest.CaptureFixture[str]) -> None:
     code, line = refusal(capsys, "--inject", "never-ready")
     assert (code, "SPECCTL_LAB_ALLOW_FAULTS=1" in line) == (2, True)
     assert parse("--inject", "never-ready", allow=True).faults.has("never-ready")
+    both = parse("--inject", "never-ready,slow-steps:0.1", allow=True).faults
+    assert (both.has("never-ready"), both.number("slow-steps")) == (True, 0.1)
 
 
 def test_unknown_fault_lists_the_known(capsys: pytest.CaptureFixture[str]) -> None:
