@@ -58,6 +58,11 @@ class Study:
     segments: tuple[Segment, ...] = ()
 
     @property
+    def names(self) -> Mapping[Mode, str]:
+        """Return what the modes are called in words and plots: without the knobs that all modes of an algo share."""
+        return {mode: _name(mode, self.question.modes) for mode in self.question.modes}
+
+    @property
     def spent_s(self) -> float:
         """Return the seconds that its segments took."""
         return sum(each.took_s for each in self.segments)
@@ -86,6 +91,12 @@ class Study:
             if (each.place.mode, each.place.concurrency) == (mode, concurrency) and each.accept_length is not None
         ]
         return fmean(told) if told else None
+
+
+def _name(mode: Mode, modes: Sequence[Mode]) -> str:
+    own = [dict(each.knobs) for each in modes if each.algo == mode.algo]
+    telling = {name: value for name, value in mode.knobs if any(knobs.get(name) != value for knobs in own)}
+    return str(Mode(mode.algo, tuple(sorted(telling.items()))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ def figure(study: Study) -> Figure:
         x_label="requests at once",
         y_label="tok/s of one request" if latency else "tok/s",
         lines=tuple(_line(study, mode, lambda _mode, at: at, shared=latency) for mode in study.question.modes),
-        marks=tuple(_mark(each) for each in said.crossovers),
+        marks=tuple(_mark(study, each) for each in said.crossovers),
         x_log=True,
     )
     packed = tuple(
@@ -46,7 +46,7 @@ def _line(study: Study, mode: Mode, x: Callable[[Mode, float], float], *, shared
     """Return a mode's points, a request's share of them where that is wanted."""
     rows = [(at, order.means[mode]) for at, order in study.conclusion.orders.items() if mode in order.means]
     points = tuple(_point(x(mode, at), mean, at if shared else 1) for at, mean in rows)
-    return Line(label=str(mode), points=points)
+    return Line(label=study.names[mode], points=points)
 
 
 def _point(x: float, mean: Mean, share: int) -> Point:
@@ -57,6 +57,8 @@ def _point(x: float, mean: Mean, share: int) -> Point:
     return Point(x=x, y=y, low=y - reach, high=y + reach)
 
 
-def _mark(each: Crossover) -> Mark:
+def _mark(study: Study, each: Crossover) -> Mark:
     at = each.at if each.at is not None else (each.low * each.high) ** 0.5
-    return Mark(x=at, text=f"{each.before[0].algo} → {each.after[0].algo}", low=each.low, high=each.high)
+    return Mark(
+        x=at, text=f"{study.names[each.before[0]]} → {study.names[each.after[0]]}", low=each.low, high=each.high
+    )

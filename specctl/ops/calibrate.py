@@ -75,7 +75,7 @@ class Work:
         """Measure one segment; raises the SpecctlError of what ends the calibration."""
         began_s = time.monotonic()
         host = self.study.host
-        self.reporter.step(host, "calibrate", f"{place.mode} at {place.concurrency}: {self._left()}")
+        self.reporter.step(host, "calibrate", f"{self.study.names[place.mode]} at {place.concurrency}: {self._left()}")
         server = self.way.to(place.mode)
         client = EngineClient.of(self.planned.contact, server)
         run = run_level(
@@ -117,8 +117,10 @@ class Work:
         )
 
     def _show(self, place: Place) -> Show:
+        name = self.study.names[place.mode]
+
         def show(now: Progress) -> None:
-            text = f"{place.mode} at {place.concurrency}: {now.tokens:,} tokens, {self._left()}"
+            text = f"{name} at {place.concurrency}: {now.tokens:,} tokens, {self._left()}"
             self.reporter.step(self.study.host, "calibrate", text)
 
         return show
@@ -188,7 +190,9 @@ def _tell(work: Work, segment: Segment) -> None:
     host = work.study.host
     if segment.spoiled is not None:
         place = segment.place
-        work.reporter.final(host, "dropped", f"{place.mode} at {place.concurrency}: {segment.spoiled}")
+        work.reporter.final(
+            host, "dropped", f"{work.study.names[place.mode]} at {place.concurrency}: {segment.spoiled}"
+        )
     said = known_so_far(work.study)
     if said and said != work.told:
         work.told = said
@@ -201,7 +205,7 @@ def known_so_far(study: Study) -> str:
     for each in study.conclusion.stretches:
         if each.decided:
             levels = f"{each.low:g}" if each.low == each.high else f"{each.low:g} to {each.high:g}"
-            parts.append(f"{levels}: {' or '.join(str(mode) for mode in each.modes)}")
+            parts.append(f"{levels}: {' or '.join(study.names[mode] for mode in each.modes)}")
     return "best at " + "; ".join(parts) if parts else ""
 
 

@@ -73,9 +73,9 @@ def result_view(study: Study, *, width: int) -> Group:
     table = _table(study, width)
     below = [Text()]
     for number, each in enumerate(said.stretches):
-        below += row("best" if number == 0 else "", stretch_text(each), width)
+        below += row("best" if number == 0 else "", stretch_text(each, study.names), width)
     for number, crossover in enumerate(said.crossovers):
-        below += row("crossover" if number == 0 else "", crossover_text(crossover), width)
+        below += row("crossover" if number == 0 else "", crossover_text(crossover, study.names), width)
     if not said.crossovers:
         below += row("crossover", no_crossover(study), width)
     for label, verdict in (("trees", said.trees), ("drafts", said.drafts)):
@@ -132,9 +132,9 @@ def span(low: float, high: float) -> str:
     return f"at {low:g}" if low == high else f"from {low:g} to {high:g}"
 
 
-def stretch_text(each: Stretch) -> str:
+def stretch_text(each: Stretch, called: Mapping[Mode, str]) -> str:
     """Say which modes are best on a stretch, and whether that is certain."""
-    names = [str(mode) for mode in each.modes]
+    names = [called[mode] for mode in each.modes]
     if not each.decided:
         named = f" ({', '.join(names)})" if len(names) > 1 else ""
         return f"{span(each.low, each.high)}   not decided: measure longer{named}"
@@ -143,9 +143,9 @@ def stretch_text(each: Stretch) -> str:
     return f"{span(each.low, each.high)}   no difference that matters: {', '.join(names)}"
 
 
-def crossover_text(each: Crossover) -> str:
+def crossover_text(each: Crossover, called: Mapping[Mode, str]) -> str:
     """Say where the best mode changes."""
-    names = [" or ".join(str(mode) for mode in modes) for modes in (each.before, each.after)]
+    names = [" or ".join(called[mode] for mode in modes) for modes in (each.before, each.after)]
     about = f", about {each.at:.1f}" if each.at is not None else ""
     return f"{names[0]} → {names[1]}: between {each.low:g} and {each.high:g}{about}"
 

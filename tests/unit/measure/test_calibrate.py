@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from specctl.control import calibration
+from specctl.control import mode as modes
 from specctl.control.crossovers import Answer
 from specctl.control.objective import Metric
 from specctl.control.replay import service
@@ -132,7 +133,7 @@ def test_the_figure_shows_every_mode_and_crossover() -> None:
     study = measured()
     shown = calibrate_figure.figure(study)
     first, second = shown.panels
-    assert [line.label for line in first.lines] == [str(mode) for mode in MODES]
+    assert [line.label for line in first.lines] == ["none", "dflash", "ddtree"]
     assert len(first.marks) == len(study.said.crossovers)
     assert [point.x for point in second.lines[1].points] == [8 * point.x for point in first.lines[1].points]
     one, whole = first.lines[1].points[-1], second.lines[1].points[-1]
@@ -141,6 +142,13 @@ def test_the_figure_shows_every_mode_and_crossover() -> None:
     assert one.low < one.y
     of_all = calibrate_figure.figure(replace(study, ask=replace(study.ask, metric=Metric.THROUGHPUT))).panels[0]
     assert of_all.lines[1].points[-1].y == whole.y
+
+
+def test_names_keep_the_knobs_that_tell_modes_apart() -> None:
+    """Two trees are told apart by what differs between them; a lone mode of an algo needs no knob."""
+    trees = tuple(modes.mode("ddtree", {"block_size": 8, "tree_budget": budget}) for budget in (4, 16))
+    study = replace(EMPTY, question=replace(EMPTY.question, modes=(NONE, CHAIN, *trees)))
+    assert list(study.names.values()) == ["none", "dflash", "ddtree:tree_budget=4", "ddtree:tree_budget=16"]
 
 
 def test_spent_time_is_that_of_the_segments() -> None:

@@ -28,8 +28,8 @@ def test_a_result_is_read_in_one_screen() -> None:
     lines = shown.splitlines()
     assert lines[0] == "gpu1 · lab · lab 0.5.23 · 8× NVIDIA H200 · 86 segments, 14 min"
     assert max(map(len, lines)) <= 80
-    assert "  best        from 1 to 4   ddtree:tree_budget=16" in shown
-    assert "ddtree:tree_budget=16 → dflash:block_size=8: between" in shown
+    assert "  best        from 1 to 4   ddtree" in shown
+    assert "ddtree → dflash: between" in shown
     assert "  trees       pays at 1, 4" in shown
 
 
@@ -55,29 +55,36 @@ def test_nothing_measured_is_said() -> None:
     assert "pays" not in shown
 
 
+def words_of(each: Stretch | Crossover) -> str:
+    """Return a conclusion's words with the names of the study."""
+    if isinstance(each, Stretch):
+        return views.stretch_text(each, EMPTY.names)
+    return views.crossover_text(each, EMPTY.names)
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (views.stretch_text(Stretch(low=1, high=4, modes=(CHAIN,), decided=True)), "from 1 to 4   dflash:block_size=8"),
+        (words_of(Stretch(low=1, high=4, modes=(CHAIN,), decided=True)), "from 1 to 4   dflash"),
         (
-            views.stretch_text(Stretch(low=8, high=8, modes=(CHAIN, NONE), decided=True)),
-            "at 8   no difference that matters: dflash:block_size=8, none",
+            words_of(Stretch(low=8, high=8, modes=(CHAIN, NONE), decided=True)),
+            "at 8   no difference that matters: dflash, none",
         ),
         (
-            views.stretch_text(Stretch(low=8, high=8, modes=(CHAIN, NONE), decided=False)),
-            "at 8   not decided: measure longer (dflash:block_size=8, none)",
+            words_of(Stretch(low=8, high=8, modes=(CHAIN, NONE), decided=False)),
+            "at 8   not decided: measure longer (dflash, none)",
         ),
         (
-            views.stretch_text(Stretch(low=8, high=8, modes=(CHAIN,), decided=False)),
+            words_of(Stretch(low=8, high=8, modes=(CHAIN,), decided=False)),
             "at 8   not decided: measure longer",
         ),
         (
-            views.crossover_text(Crossover(before=(TREES[1],), after=(CHAIN, NONE), low=4, high=8, at=5.62)),
-            "ddtree:tree_budget=16 → dflash:block_size=8 or none: between 4 and 8, about 5.6",
+            words_of(Crossover(before=(TREES[1],), after=(CHAIN, NONE), low=4, high=8, at=5.62)),
+            "ddtree → dflash or none: between 4 and 8, about 5.6",
         ),
         (
-            views.crossover_text(Crossover(before=(CHAIN,), after=(NONE,), low=4, high=8)),
-            "dflash:block_size=8 → none: between 4 and 8",
+            words_of(Crossover(before=(CHAIN,), after=(NONE,), low=4, high=8)),
+            "dflash → none: between 4 and 8",
         ),
         (views.verdict_text(Verdict(answer=Answer.NEVER)), "never pays here, at no concurrency that was measured"),
         (views.verdict_text(Verdict(answer=Answer.PAYS, at=(1, 2), open=(4,))), "pays at 1, 2; not decided at 4"),
