@@ -5,6 +5,7 @@ A file of a newer format is refused in words, a damaged one is named and passed 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -66,6 +67,12 @@ def keep(run_id: str, content: Mapping[str, object]) -> Path:
             f"the measurement could not be kept ({path}: {why})", hint="set XDG_STATE_HOME to a folder of yours"
         ) from error
     return path
+
+
+def forget(run_id: str) -> None:
+    """Remove a measurement that came to nothing; one that cannot be removed stays, which hurts nobody."""
+    with contextlib.suppress(OSError):
+        (folder() / f"{run_id}.json").unlink()
 
 
 def listing(kind: str) -> Listing:

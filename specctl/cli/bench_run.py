@@ -88,7 +88,13 @@ def run(ready: Ready, *, as_json: bool) -> Bench:
     mode = mode_for(screen, json_asked=as_json)
     drawn = mode is Mode.LIVE and not screen.options.ascii_only
     with Board(screen, mode, hosts=(host,)) as board, _interruptible() as cancel:
-        return bench.measure(ready, show=_stepper(board, host, drawn=drawn), tell=_teller(board, host), cancel=cancel)
+        return bench.measure(
+            ready,
+            show=_stepper(board, host, drawn=drawn),
+            tell=_teller(board, host),
+            warn=lambda words: board.final(host, "warning", words),
+            cancel=cancel,
+        )
 
 
 def _stepper(board: Board, host: str, *, drawn: bool) -> Show:

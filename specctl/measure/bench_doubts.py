@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from specctl.control.sample.gpu import SLOWING
@@ -15,6 +16,7 @@ FULL_RATIO = 0.95
 # A request that an open loop sends later than this part of its mean gap is no longer at its moment.
 LATE_S = 0.05
 FEW = 2
+_NUMBER = re.compile(r"\d[\d.,]*")
 
 
 def doubts(run: Run, found: Figures | None = None) -> tuple[str, ...]:
@@ -29,6 +31,14 @@ def doubts(run: Run, found: Figures | None = None) -> tuple[str, ...]:
         *_gpus(told),
     ]
     return tuple(words)
+
+
+def grouped(notes: Sequence[str]) -> tuple[str, ...]:
+    """Return the notes of several runs, each once: of those that differ in their numbers alone the first, and how many."""
+    kinds: dict[str, list[str]] = {}
+    for note in notes:
+        kinds.setdefault(_NUMBER.sub("#", note), []).append(note)
+    return tuple(f"{found[0]} (so in {len(found)} runs)" if len(found) > 1 else found[0] for found in kinds.values())
 
 
 def _ended(run: Run, told: Figures) -> list[str]:

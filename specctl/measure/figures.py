@@ -150,12 +150,18 @@ def window_of(run: Run) -> Window | None:
 
 
 def _warm_s(timings: Sequence[Timing], slot: int) -> float:
-    """Return when a slot was warm: its last warm-up's end, or its first token where it had none."""
-    ends = [each.ended_s for each in timings if each.slot == slot and each.warmup]
-    if ends:
-        return max(ends)
-    firsts = [each.first_s for each in timings if each.slot == slot and each.first_s is not None]
-    return min(firsts, default=float("inf"))
+    """Return when a slot was warm: the end of its last warm-up; of its first whole answer where warm-ups failed; never: infinite.
+
+    Without warm-ups it is warm at its first token.
+    """
+    own = [each for each in timings if each.slot == slot]
+    warmups = [each for each in own if each.warmup]
+    whole = [each.ended_s for each in warmups if each.whole]
+    if whole:
+        return max(whole)
+    if warmups:
+        return min((each.ended_s for each in own if each.whole), default=float("inf"))
+    return min((each.first_s for each in own if each.first_s is not None), default=float("inf"))
 
 
 def is_inside(timing: Timing, window: Window) -> bool:

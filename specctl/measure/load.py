@@ -185,7 +185,10 @@ class Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """All that one run of one level measured. `stopped`: why it ended before its time; None: it is whole."""
+    """All that one run of one level measured. `stopped`: why it ended before its time; None: it is whole.
+
+    `gave_up`: it ended because the server served no more, so that another run would be the same.
+    """
 
     level: Level
     timings: Sequence[Timing]
@@ -194,3 +197,4 @@ class Run:
     after: Counters | None = None
     gpus: Sequence[GpuReading] = field(default=())
     stopped: str | None = None
+    gave_up: bool = False

@@ -15,7 +15,7 @@ from specctl.adapters import runs
 from specctl.errors import UsageError
 from specctl.measure import bench_wire
 from specctl.measure.bench import Bench, Measured
-from specctl.measure.bench_doubts import doubts
+from specctl.measure.bench_doubts import doubts, grouped
 from specctl.measure.figures import Figures, figures
 from specctl.measure.load import Closed, Run
 from specctl.measure.load_plan import ASSUMED_CHARS_A_TOKEN
@@ -49,8 +49,11 @@ Show = Callable[[Step], None]
 Tell = Callable[[Bench, Measured], None]
 
 
-def measure(ready: Ready, *, show: Show, tell: Tell, cancel: threading.Event) -> Bench:
-    """Measure all levels; `tell` is given each that is whole. A bench that is not whole says why in `stopped`, and is kept too."""
+def measure(ready: Ready, *, show: Show, tell: Tell, warn: Callable[[str], None], cancel: threading.Event) -> Bench:
+    """Measure all levels; `tell` is given each that is whole. A bench that is not whole says why in `stopped`, and is kept too.
+
+    Raises UsageError before anything is sent where nothing can be kept; `warn` is told where that happens later.
+    """
     bench = Bench(
         id=runs.new_id(KIND),
         at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -60,20 +63,31 @@ def measure(ready: Ready, *, show: Show, tell: Tell, cancel: threading.Event) ->
         stopped="not finished",
     )
     stopped: str | None = None
+    keep(bench)
     with GpuWatch(ready.contact) as watch:
         for number in range(len(ready.wish.paces)):
             level, stopped = _level(ready, number, watch, show, cancel)
             bench = replace(bench, gpu_source=watch.source)
             if level.runs:
                 bench = replace(bench, levels=(*bench.levels, level))
-                keep(bench)
+                _keep_on(bench, warn)
                 tell(bench, level)
             if stopped is not None:
                 break
     bench = replace(bench, stopped=stopped)
     if bench.levels:
-        keep(bench)
+        _keep_on(bench, warn)
+    else:
+        runs.forget(bench.id)
     return bench
+
+
+def _keep_on(bench: Bench, warn: Callable[[str], None]) -> None:
+    """Keep a bench as it stands; a disk that has become full must not end it, for what was measured is shown all the same."""
+    try:
+        keep(bench)
+    except UsageError as error:
+        warn(error.message)
 
 
 def _level(
@@ -92,19 +106,15 @@ def _level(
             watch=watch,
             chars_a_token=ready.probe.chars_a_token if ready.probe else ASSUMED_CHARS_A_TOKEN,
         )
-        stopped = INTERRUPTED if cancel.is_set() else changed(ready, run)
+        stopped = INTERRUPTED if cancel.is_set() else changed(ready, run) or (run.stopped if run.gave_up else None)
         if stopped is not None:
             break
         found = figures(run)
         told.append(found)
         notes.extend(doubts(run, found))
-        if run.stopped is not None and found.window_s is None:
-            stopped = run.stopped
-            break
     pace = wish.paces[number]
     count = pace.concurrency if isinstance(pace, Closed) else None
-    whole = tuple(dict.fromkeys(notes))
-    return Measured(name=wish.name(number), concurrency=count, runs=tuple(told), notes=whole), stopped
+    return Measured(name=wish.name(number), concurrency=count, runs=tuple(told), notes=grouped(notes)), stopped
 
 
 def _stepping(ready: Ready, number: int, turn: int, show: Show) -> Callable[[Progress], None]:

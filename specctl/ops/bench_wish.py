@@ -112,6 +112,10 @@ def _setting(options: Options, kind: str, *, seed: int, digest: str) -> Setting:
         raise UsageError("--tokens has no meaning with --trace: a trace has its own lengths", hint="leave it out")
     if tokens is not None and not 2 <= tokens <= MOST_TOKENS:
         raise UsageError(f"--tokens is 2 to {MOST_TOKENS}", hint="--tokens 512")
+    if kind != "trace" and options.seconds is not None and options.seconds >= options.limit_s:
+        raise UsageError(
+            f"--seconds {options.seconds:g} is no shorter than --limit {options.limit_s:g}", hint="give more --limit"
+        )
     seconds = options.seconds if options.seconds is not None else (0.0 if closed or kind == "trace" else OPEN_SECONDS)
     return Setting(
         pace={"concurrency": "closed", "rate": "open", "trace": "trace"}[kind],

@@ -92,6 +92,7 @@ def run_level(
         before=before,
         gpus=tuple(replace(each, at_s=each.at_s - began_s) for each in found),
         stopped=load.stopped,
+        gave_up=load.gave_up,
     )
     return _counted(run, client, began_s=began_s, clock=clock)
 
@@ -128,6 +129,7 @@ class _Load:
         self.timings: list[Timing] = []
         self.late_s = 0.0
         self.stopped: str | None = None
+        self.gave_up = False
 
     def clock(self) -> float:
         """Return the seconds since the run began."""
@@ -151,7 +153,7 @@ class _Load:
                 self._stop("interrupted")
                 self._hang_up()
             elif now - self._last_token_s > SILENCE_S and self._lines:
-                self._stop(f"no token came for {SILENCE_S:.0f} s")
+                self._stop(f"no token came for {SILENCE_S:.0f} s", gave_up=True)
                 self._hang_up()
             elif now > self._level.limit_s and not self._over.is_set():
                 self._stop(f"the limit of {self._level.limit_s:.0f} s was over")
@@ -267,11 +269,12 @@ class _Load:
             self._in_a_row = 0 if timing.failure is None else self._in_a_row + 1
             hopeless = self._in_a_row >= MOST_FAILURES + (self._level.concurrency or 0)
         if hopeless:
-            self._stop(f"request after request failed: {timing.failure}")
+            self._stop(f"request after request failed: {timing.failure}", gave_up=True)
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, why: str, *, gave_up: bool = False) -> None:
         with self._lock:
-            self.stopped = self.stopped or why
+            if self.stopped is None:
+                self.stopped, self.gave_up = why, gave_up
         self._over.set()
 
     def _hang_up(self) -> None:

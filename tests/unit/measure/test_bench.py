@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from specctl.measure import bench_wire
 from specctl.measure.bench import METRICS, summary
 from specctl.measure.bench_compare import compare
-from specctl.measure.bench_doubts import doubts
+from specctl.measure.bench_doubts import doubts, grouped
 from specctl.measure.bench_figure import figure
 from specctl.measure.figures import Figures
 from specctl.measure.intervals import Interval
@@ -111,6 +111,18 @@ def test_doubts_name_what_spoils_a_run(figures: Figures, words: str) -> None:
     found = doubts(made, figures)
     assert len(found) == 1
     assert words in found[0]
+
+
+def test_doubts_of_several_runs_are_told_once() -> None:
+    """What differs in its numbers alone is said once, with how many runs had it."""
+    found = grouped(
+        [
+            "a request was sent 73 ms after its moment",
+            "2 of 4 requests failed: x",
+            "a request was sent 6.5 ms after its moment",
+        ]
+    )
+    assert found == ("a request was sent 73 ms after its moment (so in 2 runs)", "2 of 4 requests failed: x")
 
 
 def test_heat_is_a_doubt_and_the_power_cap_is_not() -> None:

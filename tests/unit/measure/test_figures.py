@@ -92,6 +92,14 @@ def test_without_all_slots_there_is_no_window() -> None:
     assert figures(made).tokens_s is None
 
 
+def test_warm_ups_that_failed_warm_nothing() -> None:
+    """A slot whose warm-up failed is warm with its first whole answer; one that never had any has no window."""
+    cold = replace(answer(0.0, 0.1, warmup=True), failure="refused", output_tokens=None)
+    assert window_of(run([cold, answer(1.0, 2.0), answer(2.0, 3.0)])) == Window(opened_s=2.0, closed_s=3.0)
+    broken = [replace(answer(at, at + 0.1), failure="refused", output_tokens=None) for at in (1.0, 2.0)]
+    assert window_of(run([cold, *broken])) is None
+
+
 def test_a_failed_request_is_counted_as_failed_and_nothing_else() -> None:
     """A failure is a failure; its tokens that came inside the window are tokens, but its times are nobody's."""
     broken = replace(answer(2.0, 2.5), failure="half an answer", output_tokens=None)

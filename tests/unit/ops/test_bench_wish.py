@@ -71,6 +71,7 @@ def test_trace_is_cut_to_a_context() -> None:
         (Options(rate="-1"), "-1 is not a number"),
         (Options(concurrency="1", rate="1"), "--concurrency and --rate are two kinds of load"),
         (Options(tokens=1), "--tokens is 2 to"),
+        (Options(seconds=600.0), "--seconds 600 is no shorter than --limit 600"),
         (Options(prompts="poems"), "there is no prompt set poems"),
         (Options(prompts="./none.jsonl"), "cannot be read"),
         (Options(trace="none.csv"), "none.csv: cannot be read"),

@@ -127,6 +127,7 @@ def test_answers_that_are_not_whole_are_failures_with_words(answer: object, word
         run = run_level(engine.client, closed(1, warmup=0), PROMPTS)
     assert run.stopped is not None
     assert run.stopped.startswith("request after request failed")
+    assert run.gave_up
     assert all(each.failure is not None and each.failure.startswith(words) for each in run.timings)
     assert figures(run).requests == 0
     assert len(run.timings) < 20
@@ -182,7 +183,7 @@ def test_time_limit_sends_no_more_and_lets_answers_end() -> None:
     """At its limit a run sends nothing new; what is in flight ends by itself."""
     with SmallEngine() as engine:
         run = run_level(engine.client, closed(1, rounds=10**6, limit_s=0.3), PROMPTS)
-    assert run.stopped == "the limit of 0 s was over"
+    assert (run.stopped, run.gave_up) == ("the limit of 0 s was over", False)
     assert all(each.failure is None and not each.unfinished for each in run.timings)
 
 
