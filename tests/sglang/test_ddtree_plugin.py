@@ -223,16 +223,32 @@ def test_mutants_change_the_text(tree: Engine, plain: Plain, mutant: str) -> Non
     assert [answer.tokens for answer in tree.ask_all(cases.plain_bodies())] == plain.texts
 
 
-def test_mutant_of_hidden_states_costs_drafts(tree: Engine, plain: Plain) -> None:
-    """Hidden states of the wrong nodes change no token, and fewer drafts are accepted: that is what shows them."""
-    right = [answer.accept_length for answer in tree.ask_all(cases.plain_bodies())]
+def going_on(engine: Engine, plain: Plain, *, fresh: bool) -> list[float]:
+    """Return accept lengths of prompts that go on from the plain texts: in the cache that trees left, or read afresh."""
+    engine.read("/flush_cache")
+    if not fresh:
+        assert [answer.tokens for answer in engine.ask_all(cases.plain_bodies())] == plain.texts
+    prompts = [[*ids, *text, 7] for ids, text in zip(PROMPTS, plain.texts, strict=True)]
+    answers = [engine.ask(cases.greedy(ids)) for ids in prompts]
+    held = [int(str(answer.meta["cached_tokens"])) > len(ids) - 5 for answer, ids in zip(answers, prompts, strict=True)]
+    assert held == [not fresh] * len(prompts)
+    return [answer.accept_length for answer in answers]
+
+
+def test_draft_sees_after_a_tree_what_it_sees_after_a_prompt(tree: Engine, plain: Plain) -> None:
+    """Hidden states of the path are in the draft's cache: it guesses as well as where the same text was read as a prompt."""
+    assert going_on(tree, plain, fresh=False) == going_on(tree, plain, fresh=True)
+
+
+def test_mutant_of_hidden_states_is_seen_by_the_draft(tree: Engine, plain: Plain) -> None:
+    """Hidden states of the wrong nodes change no token, but what the draft guesses in the cache that they left."""
+    right = going_on(tree, plain, fresh=True)
     tree.mutate("states not gathered")
     try:
-        answers = tree.ask_all(cases.plain_bodies())
+        wrong = going_on(tree, plain, fresh=False)
     finally:
         tree.mutate("")
-    assert [answer.tokens for answer in answers] == plain.texts
-    assert sum(answer.accept_length for answer in answers) < sum(right)
+    assert wrong != right
 
 
 def test_tryout_finds_nothing_wrong(tree: Engine) -> None:
