@@ -17,6 +17,8 @@ _DONE = b"[DONE]"
 _GOES_ON = re.compile(rb'"finish_reason": ?null')
 _COUNT = re.compile(rb'"completion_tokens": ?(\d{1,9})[,}]')
 _MOST_WORDS = 200
+# The meta_info stands at an event's end and has some 600 bytes; where it is longer, the event is read whole.
+TAIL_BYTES = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,8 @@ def event(line: bytes) -> Event | None:
     body = line[len(_PREFIX) :].strip()
     if body == _DONE:
         return DONE
-    if _GOES_ON.search(body) is not None and (found := _COUNT.findall(body)):
+    tail = body[-TAIL_BYTES:]
+    if _GOES_ON.search(tail) is not None and (found := _COUNT.findall(tail)):
         return Tokens(count=int(found[-1]))
     return _parsed(body)
 

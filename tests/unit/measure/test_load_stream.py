@@ -38,6 +38,13 @@ def test_generated_text_is_never_taken_for_a_field(text: str, count: int) -> Non
     assert event(b"data: " + json.dumps(body, separators=(",", ":")).encode()) == Tokens(count=count)
 
 
+def test_long_answers_are_read_from_their_end() -> None:
+    """However long the answer, and wherever its meta_info stands, the count is found."""
+    assert event(line(900, text="x" * 50_000)) == Tokens(count=900)
+    body = {"meta_info": {"finish_reason": None, "completion_tokens": 7}, "text": "x" * 50_000}
+    assert event(b"data: " + json.dumps(body).encode()) == Tokens(count=7)
+
+
 def test_end_tells_the_whole() -> None:
     """The last event says how it ended, all tokens, the prompt's, what came from the cache, and the verify steps."""
     finish = {"type": "length", "length": 8}
