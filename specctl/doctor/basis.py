@@ -23,6 +23,8 @@ ROUNDING = 0.006
 """Lines print two decimals."""
 EDGE_STEPS = 80.0
 """Log windows and requests do not begin and end together: up to two intervals of 40 steps differ."""
+EDGE_RATIO = 0.25
+"""How far the tokens a step of so few steps may be off the mean of all; the lab's own prompts stay within it."""
 NOISE_RATIO = 0.05
 """What is left between two counts of the same steps beside their edges; no source, a choice."""
 APART_RATIO = 0.25
@@ -47,7 +49,7 @@ class Committed:
     @property
     def slack(self) -> float:
         """Return how far another count of the same steps may honestly be off, in tokens a step."""
-        return self.length * (self.noise + min(EDGE_STEPS / self.steps, 0.5) * 0.5)
+        return self.length * (self.noise + min(EDGE_STEPS / self.steps, 1.0) * EDGE_RATIO)
 
     def lost_to_ends(self, most_drafts: float) -> float:
         """Return the most tokens a step that requests can lose by ending inside a block: all but one of one block a request."""

@@ -95,6 +95,47 @@ def _by_throughput(depth: float, drafts: float, rough: Estimate) -> str:
     return f"not by throughput: {told}, nearer to the depth than to the drafts; drafts may be what is counted wrong"
 
 
+def short_lines(evidence: Evidence) -> Hit | None:
+    """Find more lines whose commit falls short of drafts and bonus than requests ended: an end makes one line short, and no more.
+
+    A commit that is a little low passes the audit, which cannot know of ends; here they were counted.
+    """
+    ends, windows = _ends(evidence)
+    if ends is None or evidence.counts_bonus is None:
+        return None
+    bonus = 1 if evidence.counts_bonus else 0
+    told = [(one.tree.accepted_drafts, one.tree.commit) for one in windows if one.tree is not None]
+    pairs = [(drafts, commit) for drafts, commit in told if drafts is not None and commit is not None]
+    short = [(drafts, commit) for drafts, commit in pairs if commit < drafts + bonus - 2 * basis.ROUNDING]
+    if len(short) <= ends:
+        return None
+    drafts, commit = short[-1]
+    return Hit(
+        message=f"{drafts:.2f} accepted drafts make a commit of {drafts + bonus:.2f}, and it says {commit:.2f}",
+        evidence=(f"{len(short)} of {len(pairs)} tree lines fall short, and {ends} requests ended meanwhile",),
+    )
+
+
+def _ends(evidence: Evidence) -> tuple[int | None, Sequence[Pair]]:
+    """Return how many requests ended in the time of which log windows; None where that was not counted."""
+    log = evidence.served_log
+    if evidence.served and evidence.served_alone and log is not None and not log.lost:
+        # The first window began before, and may hold the end of what was served then.
+        return len(evidence.served) + 1, log.windows
+    counters, whole = basis.counted(evidence), evidence.log
+    if (
+        counters is None
+        or counters.requests is None
+        or whole is None
+        or not whole.whole
+        or whole.lost
+        or not evidence.steady
+    ):
+        return None, ()
+    running = [one.look.load.running or 0 for one in evidence.observations if one.look is not None]
+    return int(counters.requests) + max(running, default=0), whole.windows
+
+
 def of_commit(hit: Hit, evidence: Evidence) -> Verdict:
     """Say of a commit that is not drafts and bonus which of the three it is, as far as the evidence goes."""
     weighed = weigh(evidence)

@@ -21,7 +21,7 @@ from specctl.rollout.smoke import PROMPTS
 
 TOKENS = 256
 LEAST_TOKENS = 32
-ROUNDS = 4
+ROUNDS = 6
 LIMIT_S = 90.0
 LOOK_EACH_S = 1.0
 LOG_LAG_S = 1.0

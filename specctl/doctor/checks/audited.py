@@ -79,6 +79,8 @@ def _depth(ask: Ask, decide: str, evidence: Evidence) -> Verdict:
 def _commit(ask: Ask, decide: str, evidence: Evidence) -> Verdict:
     """M004: a commit that is not the drafts and a bonus; requests that end inside their blocks explain one that is short."""
     verdict = _of_lines(ask, decide, MOST_PARTS, evidence)
+    if isinstance(verdict, Clear):
+        verdict = truth.short_lines(evidence) or verdict
     return truth.of_commit(verdict, evidence) if isinstance(verdict, Hit) else verdict
 
 

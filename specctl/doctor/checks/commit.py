@@ -12,10 +12,10 @@ from specctl.lint.types import Severity
 
 
 def _said(evidence: Evidence, told: Told) -> float | None:
-    """Return the commit that the log reports, with the bonus where the build leaves it out."""
-    if told.commit is None:
+    """Return the commit that the log reports, with the bonus where the build leaves it out; None where it may or may not."""
+    if told.commit is None or evidence.counts_bonus is None:
         return None
-    return told.commit + (1 if evidence.counts_bonus is False else 0)
+    return told.commit + (0 if evidence.counts_bonus else 1)
 
 
 def _reported(evidence: Evidence) -> tuple[float, str] | None:

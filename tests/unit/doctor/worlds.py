@@ -61,6 +61,7 @@ class Truth:
 class _Request:
     left: int
     tokens: int
+    drafted: float
     steps: int = 0
 
 
@@ -92,7 +93,9 @@ class World:
         while waiting or running:
             while waiting and len(running) < truth.batch:
                 tokens = waiting.pop()
-                running.append(_Request(left=tokens - 1, tokens=tokens))
+                # Prompts differ: what is easy to draft in one is hard in another.
+                drafted = min(truth.drafted * chance.uniform(0.7, 1.3), 0.97)
+                running.append(_Request(left=tokens - 1, tokens=tokens, drafted=drafted))
             world._step(running, chance)
             running = [one for one in running if not world._ends(one)]
             if len(world.moments) < 2 and world.ended >= thirds[len(world.moments)]:
@@ -105,7 +108,7 @@ class World:
         for one in running:
             if one.left <= 0:
                 continue
-            drafts = self._accepted(chance)
+            drafts = self._accepted(chance, one.drafted)
             kept = drafts if self.truth.kept is None else min(drafts, self.truth.kept)
             committed = min(kept + 1, one.left)
             one.left -= committed
@@ -116,9 +119,9 @@ class World:
         if self.window["steps"] >= INTERVAL:
             self._print(len(running))
 
-    def _accepted(self, chance: Random) -> int:
+    def _accepted(self, chance: Random, drafted: float) -> int:
         drafts = 0
-        while drafts < self.truth.most and chance.random() < self.truth.drafted:
+        while drafts < self.truth.most and chance.random() < drafted:
             drafts += 1
         return drafts
 
