@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import signal
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +18,6 @@ if TYPE_CHECKING:
     from specctl.measure.ab_trial import Ask, Trial
     from specctl.measure.load import Prompt
     from specctl.ops.ab import Ended, Planned
-    from specctl.ops.ab_switch import Stop
 
 MODE_HELP = "An algo with its knobs: dflash, or ddtree:tree_budget=7,topk_cap=1."
 A = Annotated[str | None, typer.Option("--a", metavar="MODE", help=f"The first arm. {MODE_HELP}")]
@@ -61,6 +56,7 @@ RESUME = Annotated[
     str | None,
     typer.Option("--resume", metavar="ID", help="Go on with an experiment that was interrupted (or `last`)."),
 ]
+LIST = Annotated[bool, typer.Option("--list", help="Show the experiments that are kept.")]
 REPORT = Annotated[str | None, typer.Option("--report", metavar="FILE.md", help="Where the report goes.")]
 YES = Annotated[bool, typer.Option("--yes", "-y", help="Act without asking.")]
 DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Show the experiment and its cost, and stop.")]
@@ -107,6 +103,7 @@ def ab(
     third_arm: THIRD = False,
     live: LIVE = False,
     resume: RESUME = None,
+    kept: LIST = False,
     report: REPORT = None,
     skip_check: SKIP = None,
     yes: YES = False,
@@ -118,6 +115,8 @@ def ab(
     from specctl.measure.ab_trial import Ask
 
     manner = Manner(yes=yes, dry_run=dry_run, as_json=as_json, steal=steal_lock, report=report)
+    if kept:
+        return _list(as_json=as_json)
     if resume is not None:
         return _go_on(chosen, resume, a or b, skip_check, manner)
     if a is None or b is None:
@@ -128,6 +127,25 @@ def ab(
         env_b=tuple(b_env or ()), confounded=confounded, third_arm=third_arm, live=live,
     )  # fmt: skip
     return _run(chosen, ask, None, skip_check, manner)
+
+
+def _list(*, as_json: bool) -> int:
+    """Show the experiments that are kept, oldest first."""
+    from specctl.measure.ab_result import as_wire, conclude
+    from specctl.ops import ab as trials
+    from specctl.ui import ab as views
+
+    found, faults = trials.listing()
+    if as_json:
+        typer.echo(
+            json.dumps({"experiments": [as_wire(conclude(each)) for each in found], "faults": list(faults)}, indent=2)
+        )
+        return errors.EXIT_OK
+    for each in found:
+        typer.echo(views.list_line(conclude(each)))
+    for fault in faults:
+        typer.echo(f"warning: {fault}", err=True)
+    return errors.EXIT_OK
 
 
 def _levels(text: str) -> tuple[int, ...]:
@@ -223,6 +241,7 @@ def _ask(plan: Planned, manner: Manner) -> None:
 
 def _measure(plan: Planned, manner: Manner) -> Ended:
     """Run the experiment under a live view."""
+    from specctl.cli.stopping import interruptible
     from specctl.ops import ab as trials
     from specctl.ops.ab_switch import Stop
     from specctl.ui.board import Board, mode_for
@@ -231,28 +250,8 @@ def _measure(plan: Planned, manner: Manner) -> Ended:
     stop = Stop()
     screen = console(stderr=True)
     mode = mode_for(screen, json_asked=manner.as_json)
-    with Board(screen, mode, hosts=(plan.trial.host,)) as board, _interruptible(stop):
+    with Board(screen, mode, hosts=(plan.trial.host,)) as board, interruptible(stop):
         return trials.carry_out(plan, board, stop, steal=manner.steal)
-
-
-@contextlib.contextmanager
-def _interruptible(stop: Stop) -> Iterator[None]:
-    """Make the first Ctrl-C (or the end of the terminal) bring back what ran before, and the second leave at once."""
-
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        if stop.asked.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        with contextlib.suppress(OSError):
-            sys.stderr.write("\ninterrupted: brings back what ran before (again leaves the host as it is)\n")
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, on_signal) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 def _tell(trial: Trial, ended: Ended | None, manner: Manner) -> int:

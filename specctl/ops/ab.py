@@ -79,7 +79,27 @@ class Ended:
 
 def kept(name: str) -> Trial:
     """Return an experiment that was kept; raises UsageError where there is none of that name, or it cannot be read."""
-    found = runs.read(KIND, name)
+    try:
+        found = runs.read(KIND, name)
+    except UsageError as error:
+        error.hint = "specctl ab --list"
+        raise
+    return _read(found)
+
+
+def listing() -> tuple[tuple[Trial, ...], tuple[str, ...]]:
+    """Return all experiments that are kept, oldest first, and a sentence for each that cannot be read."""
+    found = runs.listing(KIND)
+    trials, faults = [], list(found.faults)
+    for each in found.runs:
+        try:
+            trials.append(_read(each))
+        except UsageError as error:
+            faults.append(error.message)
+    return tuple(trials), tuple(faults)
+
+
+def _read(found: runs.Kept) -> Trial:
     row = found.content.get("trial")
     try:
         return trial_of(row if isinstance(row, Mapping) else {})

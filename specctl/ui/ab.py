@@ -117,6 +117,17 @@ def result_view(result: Result, *, width: int) -> Group:
     return Group(*parts)
 
 
+def list_line(result: Result) -> str:
+    """Return an experiment in a line: its id, where, its arms, how far it is, its verdicts."""
+    trial = result.trial
+    arms = " against ".join(arm.mode for arm in trial.arms[:2])
+    if not trial.done:
+        end = f"{len(trial.segments)} of {len(trial.order)} segments"
+    else:
+        end = "; ".join(f"{each.concurrency} at once: {each.text}" for each in result.analysis.verdicts)
+    return f"{trial.id}  {trial.host} {trial.server}  {arms}  {end}"
+
+
 def table(trial: Trial, found: Sequence[Compared], width: int) -> Table:
     """Return the quantities of one pair of arms at one concurrency."""
     made = Table(box=None, pad_edge=False, show_edge=False, header_style="column")
