@@ -56,7 +56,7 @@ def test_no_tree_of_its_size_is_better(draft: Draft, budget: int) -> None:
     assert math.isclose(mass(found, draft), best_mass(draft, budget), rel_tol=1e-9)
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(draft=drafts(), budget=st.integers(0, 40))
 def test_tree_is_whole(draft: Draft, budget: int) -> None:
     """A tree has as many nodes as it may or can, parents before children, no path twice, and costs that only rise."""
@@ -69,7 +69,7 @@ def test_tree_is_whole(draft: Draft, budget: int) -> None:
     assert list(found.costs) == sorted(found.costs)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(draft=drafts(), budget=st.integers(1, 40))
 def test_tree_is_that_of_the_lab_engine(draft: Draft, budget: int) -> None:
     """Node by node, ties included, the plugin drafts what the lab engine drafts: figures of one hold for the other."""
@@ -108,7 +108,7 @@ def test_node_sees_its_way_to_the_root_alone(draft: Draft, budget: int) -> None:
     assert tree.positions(found, 10) == [10 + depth for depth in found.depths]
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(draft=drafts(vocabulary=6), budget=st.integers(0, 30), text=st.lists(st.integers(0, 5), min_size=8, max_size=8))
 def test_committed_tokens_are_the_targets(draft: Draft, budget: int, text: list[int]) -> None:
     """Whatever was drafted, the committed tokens are what the target says one by one, as long as the tree had them."""
