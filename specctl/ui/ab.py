@@ -14,6 +14,7 @@ from specctl.measure.ab_result import Result
 from specctl.measure.ab_trial import Trial
 from specctl.measure.ab_types import quantity
 from specctl.measure.ab_verdict import Call, Compared, number, seen
+from specctl.ui.plan import LABEL as PLAN_LABEL
 from specctl.ui.plan import wrapped
 from specctl.ui.text import UNKNOWN, age
 
@@ -23,7 +24,7 @@ CALL_STYLES = {Call.DIFFERENT: "warn", Call.SAME: "good", Call.OPEN: "bad"}
 
 def row(label: str, text: str, width: int | None, style: str = "quiet") -> list[Text]:
     """Return a labelled line, in as many lines as it takes."""
-    pieces = wrapped(text, None if width is None else width - 2)
+    pieces = wrapped(text, None if width is None else width - LABEL + PLAN_LABEL - 1)
     return [
         Text.assemble((f"  {label if place == 0 else '':<{LABEL}}", style), piece) for place, piece in enumerate(pieces)
     ]
