@@ -93,11 +93,14 @@ class Patient:
             same_start=True,
             no_gpus=True,
             info=info,
+            observations=(doctor_look.look(self.client),),
         )
         return replace(base, log=read_log(self._subject))
 
     def examined(self, running: Mode, *, load: bool = True, probe: bool = True) -> tuple[Evidence, Report]:
-        """Put the doctor's load and probe on the server and judge."""
+        """Put the doctor's load and probe on the server, as one that has served before, and judge."""
+        if load:
+            self.lab.generate("import os", tokens=220)
         evidence = self.evidence(running)
         if load:
             evidence = doctor_live.loaded(self._subject, evidence)

@@ -19,7 +19,7 @@ from specctl.ops import doctor_look
 from specctl.ops.doctor_files import reader_of
 from specctl.ops.doctor_probe import Prober, Size
 from tests.doctorlab import Patient, lab, patient
-from tests.examples import examples
+from tests.examples import SOAKING, examples
 from tests.labserver import wait_until
 
 RUNS = examples(50)
@@ -42,7 +42,7 @@ WORDS = (
     "name",
 )
 
-pytestmark = pytest.mark.slow  # one server for all of them; a run is about as long as its requests
+pytestmark = pytest.mark.soak if SOAKING else pytest.mark.slow  # one server; a run is as long as its requests
 
 
 @pytest.fixture(scope="module")
