@@ -42,12 +42,12 @@ def _dial(controller: object) -> Dial | None:
 
 
 def _set(original: Callable[..., object], controller: object, request: object) -> object:
-    from sglang.srt.managers.io_struct import SetInternalStateReqOutput  # type: ignore[import-not-found]  # the engine's
-
     wanted = dict(request.server_args)  # type: ignore[attr-defined]  # the engine's request
     dial = _dial(controller)
     if dial is None or not any(knobs.is_ours(name) for name in wanted):
         return original(controller, request)
+    from sglang.srt.managers.io_struct import SetInternalStateReqOutput  # type: ignore[import-not-found]  # the engine's
+
     try:
         dial.turn(wanted)
     except knobs.KnobError as error:

@@ -66,6 +66,7 @@ def decode(
     held, block = worker.dial.knobs, worker.dial.limits.block_size
     budget = held.at(len(batch.seq_lens))
     width = worker.widths.fitting(budget + 1)
+    worker.speculative_num_draft_tokens = width  # what the engine's gauge of that name shows
     room = _room(worker, batch, max(width, block if budget else 1))
     trees, build_s = _trees(worker, batch, room, budget, held.topk)
     trees = tree_torch.padded(trees, width)
