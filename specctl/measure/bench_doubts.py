@@ -11,6 +11,8 @@ from specctl.measure.load import Closed, Run, Timing
 
 # Beyond it, the sender's own thread had to wait for its turn so often that times of tokens are its own.
 BUSY_RATIO = 0.7
+# A reader that waits so long for a processor reads several chunks at once, whose gaps are then its own.
+LAG_S = 0.01
 CACHED_RATIO = 0.05
 FULL_RATIO = 0.95
 # A request that an open loop sends later than this part of its mean gap is no longer at its moment.
@@ -69,6 +71,9 @@ def _sender(told: Figures) -> list[str]:
     busy = told.client_busy_ratio
     if busy is not None and busy > BUSY_RATIO:
         return [f"the sender took {busy:.2f} of a core: it may have been the bottleneck, not the engine"]
+    if told.client_lag_s is not None and told.client_lag_s > LAG_S:
+        late = f"{told.client_lag_s * 1000:.0f} ms"
+        return [f"the sender's machine was busy: its alarms came {late} late (p95), and so may its times of tokens be"]
     return []
 
 

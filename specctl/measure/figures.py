@@ -64,7 +64,8 @@ class Figures:
     `requests`: whole ones that began and ended inside the window; `failed`: requests of the run without a whole answer.
     `in_flight`: mean number in flight during the window. `foreign_requests`, `foreign_tokens`: what the engine served meanwhile
     beyond ours, by its counters over the whole run; None where it has none. `cached_ratio`: part of the prompts' tokens that came
-    from the engine's prefix cache. `client_busy_ratio`: part of one core that sending and reading took.
+    from the engine's prefix cache. `client_busy_ratio`: part of one core that sending and reading took; `client_lag_s`: how late an
+    alarm of the sender's came (p95).
     """
 
     window_s: float | None = None
@@ -88,6 +89,7 @@ class Figures:
     foreign_tokens: float | None = None
     client_busy_ratio: float | None = None
     late_s: float | None = None
+    client_lag_s: float | None = None
     gpus: GpuFigures | None = None
 
 
@@ -125,6 +127,7 @@ def figures(run: Run) -> Figures:
         foreign_tokens=strangers_tokens,
         client_busy_ratio=run.client.busy_ratio,
         late_s=run.client.late_s,
+        client_lag_s=run.client.lag_s,
         gpus=gpu_figures([each for each in run.gpus if window.holds(each.at_s)]),
     )
 

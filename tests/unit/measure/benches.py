@@ -21,7 +21,7 @@ def one_run(tokens_s: float, **over: object) -> Figures:
         window_s=10.0, requests=30, output_tokens=int(tokens_s * 10), tokens_s=tokens_s, request_tokens_s=tokens_s / 2,
         requests_s=3.0, ttft=Spread(p50=0.02, p95=0.03, p99=0.04), latency=spread, gap=spread, itl=spread,
         tpot_s=2 / tokens_s, accept_length=2.5, verify_steps_s=tokens_s / 5, in_flight=2.0, prompt_tokens=40.0,
-        cached_ratio=0.0, foreign_requests=0.0, foreign_tokens=0.0, client_busy_ratio=0.1, late_s=0.0,
+        cached_ratio=0.0, client_lag_s=0.001, foreign_requests=0.0, foreign_tokens=0.0, client_busy_ratio=0.1, late_s=0.0,
         gpus=GpuFigures(count=8, power_w=4000.0, sm_clock_hz=1.9e9, throttle=("sw_power_cap",)),
     )  # fmt: skip
     return replace(made, **over)  # type: ignore[arg-type]  # what a test overrides
