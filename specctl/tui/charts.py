@@ -133,9 +133,9 @@ def _tail(gpu: GpuSight) -> Iterator[tuple[str, str]]:
     if clock is not None:
         yield f"{clock / 1e9:.2f}" + (f"/{most / 1e9:.2f}" if most is not None else "") + " GHz", "quiet"
     if gpu.slowing:
-        yield f"slowed: {', '.join(gpu.slowing)}", "bad"
+        yield f"slowed: {words.reasons(gpu.slowing)}", "bad"
     elif gpu.throttles:
-        yield ", ".join(gpu.throttles), "quiet"
+        yield words.reasons(gpu.throttles), "quiet"
     if gpu.stale:
         yield f"{words.ago(gpu.age_s)} old", "warn"
 

@@ -327,7 +327,7 @@ COLUMNS: Sequence[Column] = (
         sort=lambda row: natural(_decision(row, 0)),
         style=_decision_style,
         most=0,
-        least=24,
+        least=18,
     ),
 )
 BY_KEY = {column.key: column for column in COLUMNS}

@@ -41,8 +41,7 @@ class FilterInput(Input):
     """Takes the words to look for; Esc forgets them, Enter keeps them."""
 
     DEFAULT_CSS = """
-    FilterInput { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
-    FilterInput.asking { display: block; }
+    FilterInput, FilterInput:focus { dock: bottom; height: 1; border: none; padding: 0 1; }
     """
 
 
@@ -50,7 +49,8 @@ class FleetView(View):
     """The fleet."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "filter", show=False),
+        # First of all who take keys: what is typed right behind it must find the field open.
+        Binding("slash", "filter", "filter", show=False, priority=True),
         Binding("escape", "clear", "clear the filter", show=False),
         Binding("l", "log", "log", show=False),
         Binding("a", "act", "act", show=False),
@@ -82,6 +82,7 @@ class FleetView(View):
 
     def on_mount(self) -> None:
         """Begin with the table."""
+        self._asking.display = False
         self.table.focus()
         self.draw()
 
@@ -142,14 +143,19 @@ class FleetView(View):
         self._close_filter()
 
     def _close_filter(self) -> None:
-        self._asking.remove_class("asking")
-        self.table.focus()
+        self.set_focus(self.table)
+        self._asking.display = False
         self.draw()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let a / that is typed into a field be a letter."""
+        del parameters
+        return action != "filter" or not isinstance(self.focused, Input)
+
     def action_filter(self) -> None:
-        """Ask for words to look for."""
-        self._asking.add_class("asking")
-        self._asking.focus()
+        """Ask for words to look for; the very next key is one of them, however fast it comes."""
+        self._asking.display = True
+        self.set_focus(self._asking)
 
     def action_clear(self) -> None:
         """Forget the filter."""

@@ -6,13 +6,14 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.text import Text
 
 from specctl.tui.rowtext import fitted
 
 SEPARATOR = "  ·  "
 LABEL = 11
+ROOMY = 20
 
 Part = tuple[int, Text]
 
@@ -71,17 +72,18 @@ def labelled(label: str, words: str, width: int, style: str = "") -> list[Text]:
 
 
 def folded(words: str, width: int) -> list[Text]:
-    """Return a long line in pieces as wide as the screen, those after the first set in."""
-    lines, margin = [], 1
-    while True:
-        piece = set_cell_size(words, max(width - margin, 4)) if cell_len(words) > width - margin else words
-        kept = piece.rstrip() if piece != words else piece
-        lines.append(text(" " * margin).append(kept or piece))
-        # A wide sign that did not fit is a blank at the end of the piece: it begins the next one.
-        words = words[len(piece) if words.startswith(piece) else len(piece) - 1 :]
-        if not words:
-            return lines
-        margin = 5
+    """Return a long line in pieces as wide as the screen, those after the first set in where there is room for that."""
+    margins = (1, 5 if width >= ROOMY else 1)
+    pieces: list[str] = []
+    piece, taken = "", 0
+    for char in words:
+        wide = cell_len(char)
+        if taken + wide > width - margins[bool(pieces)]:
+            pieces.append(piece)
+            piece, taken = "", 0
+        piece, taken = piece + char, taken + wide
+    pieces.append(piece)
+    return [text(" " * margins[bool(number)]).append(piece) for number, piece in enumerate(pieces)]
 
 
 def beside(left: Iterable[Text], right: Iterable[Text], width: int, gap: int = 3) -> list[Text]:

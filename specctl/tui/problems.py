@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from specctl.control import sight_words
 from specctl.control.sight import Sight, State
 from specctl.rollout.story import clock
-from specctl.tui.words import MOVING, ago, known, one_line, unseen
+from specctl.tui.words import MOVING, ago, known, one_line, reasons, unseen
 
 WELL = (State.READY, State.LOADING, State.NOT_DEPLOYED, *MOVING)
 
@@ -35,8 +35,7 @@ def _grave(sight: Sight) -> Iterator[Problem]:
         why = f": {one_line(sight.reason)}" if sight.reason else ""
         yield Problem(text=f"{one_line(sight.state)}{why}", grave=True)
     for gpu in sight.slowed:
-        reasons = ", ".join(reason.value.replace("_", " ") for reason in gpu.slowing or ())
-        yield Problem(text=f"GPU {gpu.index} is slowed: {reasons}", grave=True)
+        yield Problem(text=f"GPU {gpu.index} is slowed: {reasons(gpu.slowing or ())}", grave=True)
 
 
 def _figures(sight: Sight) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from specctl.control import sight_words
 from specctl.control.mode import Mode
+from specctl.control.sample.gpu import Throttle
 from specctl.control.sight import GpuSight, Sight, State, Told, knobs_of
 from specctl.rollout.story import clock
 from specctl.ui.text import UNKNOWN, plain
@@ -163,6 +164,11 @@ def memory_ratio(gpu: GpuSight) -> float | None:
 def hottest_c(gpus: Iterable[GpuSight] | None) -> float | None:
     """Return the temperature of the hottest GPU."""
     return max((value for gpu in gpus or () if (value := known(gpu.temperature_c)) is not None), default=None)
+
+
+def reasons(throttles: Iterable[Throttle]) -> str:
+    """Return why clocks are down, as people write it."""
+    return ", ".join(reason.value.replace("_", " ") for reason in throttles)
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

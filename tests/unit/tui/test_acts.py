@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from specctl.errors import RolledBackError
 from specctl.tui.app import READ_ONLY, Top
 from specctl.tui.dialogs import ErrandView, Menu, WishForm
-from specctl.tui.wishes import Deed, Phase, Talk, Wish
+from specctl.tui.wishes import Deed, Errand, Phase, Talk, Wish
 from tests.examples import examples
 from tests.unit.tui.driving import dashboard, drive, press, screen, seen, until
 
@@ -59,6 +59,11 @@ async def phase(app: Top, pilot: Pilot[None], wanted: Phase) -> None:
     await until(pilot, there, f"the errand is {wanted.value}")
     app.peep()
     await pilot.pause()
+
+
+async def planned(pilot: Pilot[None], errand: Errand) -> None:
+    """Wait until the plan of an errand is there."""
+    await until(pilot, lambda: errand.phase is not Phase.PLANNING, "it is planned")
 
 
 KEYS = (
@@ -117,7 +122,7 @@ def test_no_keys_act_without_a_yes_to_the_plan(keys: list[str], begin: bool) -> 
                 break
             errand = app.errand
             if errand is not None:
-                await until(pilot, lambda errand=errand: errand.phase is not Phase.PLANNING, "it is planned")
+                await planned(pilot, errand)
                 app.peep()
                 await pilot.pause()
             view = app.screen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from specctl.tui.app import Top
@@ -97,6 +98,19 @@ def test_the_table_is_arranged() -> None:
         return found
 
     assert drive(app, arrange) == list(ORDERS)
+
+
+def test_a_fast_typist_is_understood() -> None:
+    """Keys that come in one go with the / are words to look for, and pause or quit nothing."""
+    app = dashboard()
+
+    async def type_fast(pilot: Pilot[None]) -> tuple[str, bool]:
+        for key, char in (("slash", "/"), ("p", "p"), ("slash", "/"), ("q", "q")):
+            app.post_message(events.Key(key, char))
+        await settled(pilot)
+        return app.fleet.table.order.filter, app.is_running and app.paused_at is None
+
+    assert drive(app, type_fast) == ("p/q", True)
 
 
 def test_figures_fall_first() -> None:

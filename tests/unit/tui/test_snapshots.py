@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from rich.text import Text
 from textual.pilot import Pilot
 
 from specctl.control.sight import Sight
 from specctl.tui.palette import DARK, LIGHT, PLAIN, Palette
-from specctl.tui.wishes import Talk, Wish
 from tests.unit.tui import world
 from tests.unit.tui.driving import dashboard, press, settled
+from tests.unit.tui.pictures import planned
+from tests.unit.tui.planner import Planner
 
 Compare = Callable[..., bool]
-
-
-class Planner:
-    """Shows a plan, and never gets to act."""
-
-    def algos(self, host: str, server: str) -> Sequence[str]:
-        return ("none", "dflash", "ddtree")
-
-    def perform(self, wish: Wish, talk: Talk) -> str:
-        rows = (
-            ("change", "algo ddtree → dflash   block_size 8"),
-            ("cost", "~8:02 without this server (last loads 7:41, 7:58, 8:12)"),
-        )
-        head = Text.assemble((wish.host, "host"), " · k26 · fork-0.5 · running ddtree, release 7")
-        talk.confirm([head, Text(""), *(Text.assemble((f"  {label:<8}", "quiet"), said) for label, said in rows)])
-        return "nothing was changed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +76,6 @@ def test_looks_as_before(name: str, snap_compare: Compare) -> None:
         await settled(pilot)
         await press(pilot, *shot.keys)
         if shot.acts:
-            for _ in range(200):
-                app.peep()
-                await pilot.pause(0.01)
-                if app.errand is not None and app.errand.plan:
-                    break
-            app.peep()
+            await planned(app, pilot)
 
     assert snap_compare(app, terminal_size=shot.size, run_before=prepare)

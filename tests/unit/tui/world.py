@@ -172,26 +172,51 @@ FLEET = (ready("ct200"), LOADING, HOT, PINNED, AWAY, BARE)
 
 
 def wave(points: int, low: float, high: float, phase: float = 0.0) -> tuple[float | None, ...]:
-    """Return a series that goes up and down between two figures, with a gap in it."""
+    """Return a series that goes up and down between two figures, with some unrest, and a gap in it."""
     middle, swing = (low + high) / 2, (high - low) / 2
-    values = [middle + swing * math.sin(phase + place / 23) for place in range(points)]
-    return tuple(None if 100 <= place < 112 else value for place, value in enumerate(values))
+    bends = [
+        math.sin(phase + place / 41) + 0.3 * math.sin(place / 3.7) + 0.2 * math.sin(place * 1.7)
+        for place in range(points)
+    ]
+    values = [max(middle + swing * bend / 1.5, 0.0) for bend in bends]
+    return tuple(None if 100 <= place < 106 else value for place, value in enumerate(values))
+
+
+def until_now(series: tuple[float | None, ...], value: float | None, since: int) -> tuple[float | None, ...]:
+    """Return a series whose end is that figure, or unknown for the last so many points."""
+    return series[:-since] + (None,) * since if value is None else (*series[:-1], value)
 
 
 def past_of(sight: Sight, points: int = 240) -> Past:
-    """Return a past that ends near a sight's figures."""
+    """Return a past that ends with a sight's figures; of a host that is gone, and of a server that loads, the end is unknown."""
     if sight.age_s is None:
         return Past(period_s=1.0)
-    here = float(sight.running.value) if sight.running else 0.0
+    away = sight.age_s > 60 or sight.loading is not None
+    since = 128 if away else 1
+
+    def line(told_now: Told[int] | Told[float] | None, usual: float, phase: float = 0.0) -> tuple[float | None, ...]:
+        value = None if told_now is None or away else float(told_now.value)
+        middle = usual if value is None else value
+        return until_now(wave(points, 0.3 * middle, 1.6 * middle, phase), value, since)
+
     return Past(
         period_s=1.0,
-        running=wave(points, 0.0, max(2 * here, 1.0)),
-        waiting=tuple(None if value is None else max(value - here, 0.0) for value in wave(points, 0.0, 1.5 * here)),
-        tokens_per_s=wave(points, 20.0, 420.0),
-        accept_length=wave(points, 1.8, 2.6, 1.0),
-        kv_ratio=wave(points, 0.05, 0.3),
-        gpu_power_w={each.index: wave(points, 150.0, 320.0, each.index) for each in sight.gpus or ()},
-        gpu_busy_ratio={each.index: wave(points, 0.2, 1.0, each.index) for each in sight.gpus or ()},
+        running=line(sight.running, 4.0),
+        waiting=tuple(
+            None if run is None else max(run - 1.3 * (sight.running.value if sight.running else 4), 0.0)
+            for run in line(sight.running, 4.0)
+        ),
+        tokens_per_s=line(sight.tokens_per_s, 300.0),
+        accept_length=line(sight.accept_length, 2.2, 1.0),
+        kv_ratio=line(sight.kv_ratio, 0.2),
+        gpu_power_w={
+            each.index: wave(points, 0.4 * (each.power_w or 0), 1.3 * (each.power_w or 0), each.index)
+            for each in sight.gpus or ()
+        },
+        gpu_busy_ratio={
+            each.index: wave(points, 0.3 * (each.busy_ratio or 0), 1.05 * (each.busy_ratio or 0), each.index)
+            for each in sight.gpus or ()
+        },
     )
 
 
