@@ -63,4 +63,4 @@ def modules() -> bytes:
 
 @functools.cache
 def _packed() -> bytes:
-    return zlib.compress(json.dumps(sources()).encode("utf-8"), level=9)
+    return zlib.compress(json.dumps(sources()).encode("utf-8"), level=6)
