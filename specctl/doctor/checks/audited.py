@@ -94,6 +94,9 @@ def _steps(ask: Ask, decide: str, evidence: Evidence) -> Verdict:
     # The mean of a log that reaches back is of the time since the start, not of the last seconds.
     when, answer = answers[0]
     if isinstance(answer, Finding):
+        weighed = truth.weigh(evidence)
+        if weighed is not None and weighed.case is truth.Case.LOST:
+            return Clear(note="tokens are lost on the way: see M026")
         return Hit(message=answer.reason, evidence=tuple(part for part in (when, f"{told.lines} tree lines") if part))
     if isinstance(answer, Unknown):
         return Unsure(reason=answer.reason, decide=decide)
