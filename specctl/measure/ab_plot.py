@@ -66,7 +66,7 @@ def differences(result: Result) -> Figure:
                 lines.append(Line(label=f"{concurrency} at once", points=points, look=Look.MARKS))
         keys = [each.key for each in result.analysis.of(trial.ask.concurrency[0], base, other)]
         marks = tuple(Mark(x=place + 1.0, text=quantity(key).short) for place, key in enumerate(keys))
-        title = f"{trial.letters[other]} against {trial.letters[base]}"
+        title = trial.between(base, other) or f"{trial.letters[other]} against {trial.letters[base]}"
         panels.append(Panel(x_label="", y_label="%", title=title, lines=tuple(lines), marks=marks, y_from_zero=False))
     return Figure(title="Differences with their 95 % intervals", panels=tuple(panels), note=_note(result))
 

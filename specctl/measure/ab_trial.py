@@ -72,6 +72,18 @@ class Trial:
         """Return the arms' letters, in order."""
         return "".join(arm.letter for arm in self.arms)
 
+    def between(self, base: int, other: int) -> str:
+        """Say which arms a comparison is of, and of what, where there is more than one comparison; empty where there is one."""
+        if len(self.pairs) < 2:
+            return ""
+        of = {
+            (ARM_CHAIN, ARM_B): "the algorithm alone",
+            (ARM_A, ARM_CHAIN): "the flags that come with it alone",
+            (ARM_A, ARM_B): "both together",
+        }
+        what = of.get((base, other), "of all that differs")
+        return f"{self.letters[other]} against {self.letters[base]}, {what}"
+
     @property
     def done(self) -> bool:
         """Claim that every segment was measured."""

@@ -59,17 +59,18 @@ def way_back(contact: Contact, server: Server, before: tuple[str, str]) -> Aim:
     return Aim(release=release, algo=algo, server=deployed, knobs=stored_knobs(manifest, algo))
 
 
-def ready(bench: Bench, server: Server, release: str | None) -> Prepared:
-    """Prepare a fresh start of a server's algo: from the release of an earlier segment, while that is what would be rendered."""
+def ready(bench: Bench, server: Server, *releases: str | None) -> Prepared:
+    """Prepare a fresh start of a server's algo: from one of these releases on the host, as long as it is what would be rendered."""
     contact = bench.contact
-    if release is not None:
-        host_facts = reach(contact, server, brief=True)
-        if release in host_facts.servers[server.name].releases:
-            manifest, _ = read_release(contact, server, release)
-            values = secrets_of(server)
-            rendered = render.release(bench.templates, contact.host, server, release_id=release, secrets=values)
-            if not differing(rendered, manifest):
-                return prepare_stored(contact, server, release, server.algo, host_facts=host_facts, force=True)
+    host_facts = reach(contact, server, brief=True)
+    values = secrets_of(server) if any(releases) else {}
+    for release in dict.fromkeys(releases):
+        if release is None or release not in host_facts.servers[server.name].releases:
+            continue
+        manifest, _ = read_release(contact, server, release)
+        rendered = render.release(bench.templates, contact.host, server, release_id=release, secrets=values)
+        if not differing(rendered, manifest):
+            return prepare_stored(contact, server, release, server.algo, host_facts=host_facts, force=True)
     return prepare(contact, server, server.algo, templates=bench.templates, force=True)
 
 

@@ -55,7 +55,7 @@ class Fresh:
     def to(self, arm: int) -> Begun:
         """Start an arm and gate it, also where it runs already."""
         letter, server = self.trial.arms[arm].letter, self.servers[arm]
-        item = ab_switch.ready(self.bench, server, self.releases.get(letter))
+        item = ab_switch.ready(self.bench, server, self.releases.get(letter), *self.releases.values())
         record = ab_switch.put(self.bench, item, self.before)
         self.releases[letter] = item.plan.release
         return Begun(server=item.server, load_s=record.load_s)

@@ -108,7 +108,11 @@ def result_view(result: Result, *, width: int) -> Group:
     for concurrency in trial.ask.concurrency:
         for base, other in trial.pairs:
             found = result.analysis.of(concurrency, base, other)
-            parts += [Text(f"{concurrency} at once", style="id"), table(trial, found, width)]
+            pair = trial.between(base, other)
+            parts += [
+                Text(f"{concurrency} at once{f': {pair}' if pair else ''}", style="id"),
+                table(trial, found, width),
+            ]
             for verdict in result.analysis.verdicts:
                 if (verdict.concurrency, verdict.base, verdict.other) == (concurrency, base, other):
                     parts += row("verdict", verdict.text, width, CALL_STYLES[verdict.call])

@@ -48,8 +48,8 @@ def _verdicts(result: Result) -> Iterator[str]:
     yield "## Verdict"
     yield ""
     for each in result.analysis.verdicts:
-        pair = f"{trial.letters[each.other]} against {trial.letters[each.base]}, " if len(trial.pairs) > 1 else ""
-        yield f"- {pair}{each.concurrency} at once: **{each.text}**"
+        pair = trial.between(each.base, each.other)
+        yield f"- {pair}{', ' if pair else ''}{each.concurrency} at once: **{each.text}**"
     if trial.beside:
         count = len(trial.beside)
         yield ""
@@ -83,6 +83,9 @@ def _results(result: Result) -> Iterator[str]:
     yield ""
     for base, other in trial.pairs:
         a, b = trial.letters[base], trial.letters[other]
+        if pair := trial.between(base, other):
+            yield f"### {pair}"
+            yield ""
         yield f"| at once | figure | {a} | {b} | difference | 95 % interval | would have been seen |"
         yield "|---:|---|---:|---:|---:|---|---:|"
         for concurrency in trial.ask.concurrency:

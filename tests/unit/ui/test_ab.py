@@ -15,7 +15,7 @@ from specctl.measure.ab_result import as_wire, conclude
 from specctl.measure.ab_trial import Trial
 from specctl.ui import ab, ab_report
 from specctl.ui.theme import console
-from tests.abtrials import trial, with_run, with_segment
+from tests.abtrials import segment, trial, with_run, with_segment
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 WHOLE = trial((110.4, 110.9, 110.1, 110.6), (110.2, 110.7, 110.8, 110.3))
@@ -104,6 +104,22 @@ def test_what_was_found_and_what_is_not_known_stand_apart() -> None:
     text = shown(ab.result_view(conclude(disturbed()), width=100), 100)
     assert "  FOUND      other requests: the server answered others during segment 2 (B) (3)" in text
     assert "  not known  other load on the processors: the host does not tell what its processors do" in text
+
+
+def test_each_comparison_of_three_arms_says_what_it_is_of() -> None:
+    """With a third arm the algorithm alone, its flags alone and both together are told apart, on the screen and in the report."""
+    arms = (*WHOLE.arms, replace(WHOLE.arms[0], letter="C", note="A with what ddtree implies"))
+    order = (0, 1, 2, 2, 1, 0)
+    values = (110.4, 110.7, 108.1, 108.3, 110.2, 110.9)
+    segments = tuple(segment(place, arm, values[place]) for place, arm in enumerate(order))
+    whole = replace(WHOLE, arms=arms, order=order, pairs=((2, 1), (0, 2), (0, 1)), segments=segments)
+    for text in (shown(ab.result_view(conclude(whole), width=100), 100), ab_report.markdown(conclude(whole))):
+        for pair in (
+            "B against C, the algorithm alone",
+            "C against A, the flags that come with it alone",
+            "B against A, both together",
+        ):
+            assert pair in text
 
 
 def test_the_report_is_as_it_was() -> None:
