@@ -79,7 +79,7 @@ def plan_wire(ready: Ready) -> dict[str, object]:
 
 
 def run(ready: Ready, *, as_json: bool) -> Bench:
-    """Measure under a live view; the first Ctrl-C ends the run under way and keeps whole levels, a second leaves at once."""
+    """Measure under a live view; the first Ctrl-C ends the run under way and keeps whole runs, a second leaves at once."""
     from specctl.ops import bench
     from specctl.ui.board import Board, Mode, mode_for
     from specctl.ui.theme import console
@@ -140,7 +140,7 @@ def _interruptible() -> Iterator[threading.Event]:
         if cancel.is_set():
             raise KeyboardInterrupt
         cancel.set()
-        sys.stderr.write("\ninterrupted: levels that are whole are kept (Ctrl-C again leaves at once)\n")
+        sys.stderr.write("\ninterrupted: runs that are whole are kept (Ctrl-C again leaves at once)\n")
 
     before = signal.signal(signal.SIGINT, on_interrupt)
     try:

@@ -103,8 +103,8 @@ class Ready:
         for level in self.levels:
             if isinstance(level.pace, Closed):
                 alone_s = expected_tokens(level) / self.probe.tokens_s
-                least += alone_s / level.pace.concurrency
-                most += alone_s / level.pace.concurrency**0.5
+                least += max(level.seconds, alone_s / level.pace.concurrency)
+                most += max(level.seconds, alone_s / level.pace.concurrency**0.5)
             else:
                 span_s = level.pace.arrivals[-1].at_s if isinstance(level.pace, Replay) else level.seconds
                 least, most = least + span_s, most + span_s + level.tokens / self.probe.tokens_s

@@ -298,10 +298,12 @@ class _Load:
             flying, ended, failed, tokens, sent = (
                 len(self._lines), len(self.timings), self._failed, self._tokens, self._sent,
             )  # fmt: skip
+        share = min(1.0, tokens / max(1, expected_tokens(level)))
+        if isinstance(level.pace, Closed) and level.seconds > 0:
+            share = min(share, now / level.seconds)
         return Progress(
-            elapsed_s=now, sent=sent, ended=ended, failed=failed, tokens=tokens, in_flight=flying,
-            share=min(1.0, tokens / max(1, expected_tokens(level))),
-        )  # fmt: skip
+            elapsed_s=now, sent=sent, ended=ended, failed=failed, tokens=tokens, in_flight=flying, share=share
+        )
 
 
 def expected_tokens(level: Level) -> int:

@@ -30,7 +30,7 @@ def lines(
         _line("sends", bench.load(setting)),
         _line("prompts", bench.asked(setting)),
         _line("levels", " ".join(levels)),
-        _line("in all", f"about {requests:,} requests and {tokens:,} tokens; {duration(seconds)}"),
+        _line("in all", f"{_about(setting)} {requests:,} requests and {tokens:,} tokens; {duration(seconds)}"),
         _line("running", _running(running), style="warn" if running else "default"),
     ]
     found += [_line("warning", warning, style="warn") for warning in warnings]
@@ -39,6 +39,11 @@ def lines(
 
 def _line(word: str, text: str, style: str = "default") -> Text:
     return Text.assemble("  ", (word.ljust(9), "quiet"), (plain(text), style))
+
+
+def _about(found: Setting) -> str:
+    """Return how sure the counts are: a closed loop that lasts so many seconds sends as much as the engine answers."""
+    return "at least" if found.pace == "closed" and found.seconds else "about"
 
 
 def _running(count: int | None) -> str:

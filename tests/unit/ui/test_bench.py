@@ -72,6 +72,23 @@ def test_plan_says_what_will_be_sent_and_for_how_long() -> None:
     assert "warning  hot" in text
 
 
+def test_plan_of_a_loop_that_lasts_seconds_says_at_least() -> None:
+    """How much such a loop sends depends on the engine: the count is a least one."""
+    lines = bench_plan.lines(
+        SUBJECT,
+        replace(SETTING, seconds=60.0),
+        levels=["1"],
+        requests=4,
+        tokens=99,
+        seconds=None,
+        running=None,
+        warnings=[],
+    )
+    text = "\n".join(line.plain for line in lines)
+    assert "at least 4 requests and 99 tokens" in text
+    assert "— (the engine does not say what is running)" in text
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
