@@ -15,7 +15,11 @@ ERRORS = 2.0
 
 
 class Beyond(enum.Enum):
-    """What holds above a mode's last point: nothing is known there, or the rate stays (a model file's own rule)."""
+    """What holds outside of a mode's points.
+
+    UNKNOWN: nothing is known there. STAYS, a model file's own rule: above the last point the rate stays, below the first it goes
+    down to nothing. Less than one request lies between nothing and a point at one, and is not outside.
+    """
 
     UNKNOWN = "unknown"
     STAYS = "stays"
@@ -23,7 +27,7 @@ class Beyond(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Points (concurrency, tokens a second), rising; between two the rate is linear, and from no request to the first one too.
+    """Points (concurrency, tokens a second), rising; between two the rate is linear, and from no request to a first point at one.
 
     At most `max_running` requests run, and the others wait: above it the rate is that at `max_running`. `spread`: how far the truth
     may be off, as a ratio of the rate, beside what measuring it left in doubt: `errors` are standard errors, as ratios likewise, at
@@ -51,7 +55,7 @@ class Table:
         return Estimate(value=rate, low=rate * (1 - spread), high=rate * (1 + spread), source=self.source)
 
     def _error(self, mode: Mode, concurrency: float) -> float:
-        """Return the standard error there: the larger one of the nearest points on either side, for what lies between mixes them."""
+        """Return the standard error there: the larger one of the nearest points, for what lies between mixes them."""
         errors = self.errors.get(mode, ())
         below = [error for at, error in errors if at <= concurrency][-1:]
         above = [error for at, error in errors if at >= concurrency][:1]
@@ -62,6 +66,8 @@ class Table:
         if not points or concurrency <= 0:
             return None
         load = concurrency if self.max_running is None else min(concurrency, self.max_running)
+        if self.beyond is Beyond.UNKNOWN and load < points[0][0] and points[0][0] > 1:
+            return None
         before_c, before = 0.0, 0.0
         for at, rate in points:
             if load <= at:

@@ -14,9 +14,9 @@ CHAIN, TREE = mode("dflash"), parse("ddtree:tree_budget=16")
 TABLE = Table(points={CHAIN: ((2.0, 100.0), (4.0, 160.0), (8.0, 200.0))}, max_running=64)
 
 
-@pytest.mark.parametrize(("concurrency", "expected"), [(1.0, 50.0), (2.0, 100.0), (3.0, 130.0), (8.0, 200.0)])
+@pytest.mark.parametrize(("concurrency", "expected"), [(2.0, 100.0), (3.0, 130.0), (8.0, 200.0)])
 def test_a_table_is_linear_between_its_points(concurrency: float, expected: float) -> None:
-    """Between two points, and from no request to the first, the rate is linear."""
+    """Between two points the rate is linear."""
     found = TABLE.tokens_s(CHAIN, concurrency)
     assert found == Estimate(value=expected, low=expected, high=expected, source=Source.CALIBRATED)
 
@@ -45,3 +45,13 @@ def test_an_estimate_lies_within_its_bounds() -> None:
     """Bounds that do not hold the value are a mistake of ours."""
     with pytest.raises(ValueError, match="low <= value"):
         Estimate(value=1.0, low=2.0, high=3.0, source=Source.PRIOR)
+
+
+def test_below_the_first_point_a_calibration_knows_nothing() -> None:
+    """What was measured from four requests on says nothing of two; from one on, half a request is between nothing and one."""
+    points = {CHAIN: ((4.0, 400.0), (8.0, 600.0))}
+    assert Table(points=points).tokens_s(CHAIN, 2) is None
+    assert Table(points={CHAIN: ((1.0, 100.0),)}).tokens_s(CHAIN, 0.5) is not None
+    stays = Table(points=points, beyond=Beyond.STAYS).tokens_s(CHAIN, 2)
+    assert stays is not None
+    assert stays.value == 200.0
