@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from specctl.adapters import http
@@ -116,16 +116,7 @@ def send(
     asked_s, heard = clock(), _Heard()
     failure: str | None = None
     try:
-        lines = http.stream_lines(
-            line,
-            client.server.port,
-            PATH,
-            address=http.loopback_of(client.server.bind),
-            content=request.body(level),
-            key=client.key,
-            timeout_s=timeout_s,
-            max_bytes=MOST_BYTES,
-        )
+        lines = _lines(client, request, level, line, timeout_s)
         with contextlib.closing(lines):  # type: ignore[type-var]  # a generator, which its type does not say
             for each in lines:
                 tell(heard.take(load_stream.event(each), clock()))
@@ -144,6 +135,19 @@ def send(
         warmup=request.warmup,
     )
     return _told(timing, heard, failure, hung_up=line.cut)
+
+
+def _lines(client: EngineClient, request: Send, level: Level, line: Line, timeout_s: float) -> Iterator[bytes]:
+    return http.stream_lines(
+        line,
+        client.server.port,
+        PATH,
+        address=http.loopback_of(client.server.bind),
+        content=request.body(level),
+        key=client.key,
+        timeout_s=timeout_s,
+        max_bytes=MOST_BYTES,
+    )
 
 
 def _told(timing: Timing, heard: _Heard, failure: str | None, *, hung_up: bool) -> Timing:
