@@ -113,3 +113,10 @@ def read_object(path: str) -> Optional[Mapping[str, object]]:
 def sha256(content: bytes) -> str:
     """Return the SHA-256 in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder with all that is in it, as far as it goes."""
+    import shutil  # It loads three kinds of compression, which a look needs none of.
+
+    shutil.rmtree(path, ignore_errors=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from specctl.host import commands, procs
@@ -49,7 +48,7 @@ class Look(NamedTuple):
 
 def present() -> bool:
     """Say whether the tool is there."""
-    return shutil.which(TOOL, path=commands.PATH) is not None
+    return any(os.access(os.path.join(folder, TOOL), os.X_OK) for folder in commands.PATH.split(":"))
 
 
 def rows(output: str) -> List[List[str]]:

@@ -13,8 +13,7 @@ import fcntl
 import json
 import os
 import time
-from dataclasses import dataclass, replace
-from typing import Dict, Iterator, Optional
+from typing import Dict, Iterator, NamedTuple, Optional
 
 from specctl.host import clock, files
 from specctl.host.wire import LOCK_HELD, REMOTE_COMMAND, Args, OpError
@@ -29,8 +28,7 @@ MUTEX_WAIT_S = 10.0
 STEP_S = 0.02
 
 
-@dataclass(frozen=True)
-class Lease:
+class Lease(NamedTuple):
     """Who holds a server and until when; `ttl_s` and `expires_s` None: a manual lock."""
 
     token: int
@@ -89,7 +87,7 @@ def _parse(found: bytes, path: str) -> Lease:
 
 
 def _bytes(lease: Lease) -> bytes:
-    text = json.dumps({**lease.__dict__})
+    text = json.dumps({**lease._asdict()})
     return text.encode("ascii").ljust(BLOCK_BYTES - 1) + b"\n"
 
 
@@ -202,7 +200,7 @@ def _confirm(folder: str, token: int) -> Lease:
             hint="specctl status, then run the command again",
         )
     # Nobody took it (they would have changed the token), so a late renewal is still ours to make.
-    renewed = replace(lease, expires_s=clock.boottime_s() + lease.ttl_s)
+    renewed = lease._replace(expires_s=clock.boottime_s() + lease.ttl_s)
     descriptor = os.open(os.path.join(folder, LEASE), os.O_WRONLY | os.O_NOFOLLOW)
     try:
         os.pwrite(descriptor, _bytes(renewed), 0)

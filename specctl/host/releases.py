@@ -11,7 +11,6 @@ import hmac
 import json
 import os
 import re
-import shutil
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from specctl.host import files, lease
@@ -135,7 +134,7 @@ def _sweep(folder: str) -> None:
     home = os.path.join(folder, RELEASES)
     for name in os.listdir(home):
         if name.startswith(files.TEMPORARY):
-            shutil.rmtree(os.path.join(home, name), ignore_errors=True)
+            files.remove_tree(os.path.join(home, name))
 
 
 def _fill(target: str, rows: List[Args], text: bytes) -> None:
@@ -171,7 +170,7 @@ def write(call: Call) -> Mapping[str, object]:
             os.rename(temporary, target)
             files.sync_dir(home)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        files.remove_tree(temporary)
         raise
     problems = damage(folder, release)
     if problems:
@@ -243,7 +242,7 @@ def prune(call: Call) -> Mapping[str, object]:
         hidden = os.path.join(home, f"{files.TEMPORARY}gone-{release}")
         with lease.fenced(folder, args.whole("token", 0)):
             os.rename(place(folder, release), hidden)
-        shutil.rmtree(hidden, ignore_errors=True)
+        files.remove_tree(hidden)
     if doomed:
         files.sync_dir(home)
     return {"removed": doomed, "kept": ids(folder)}

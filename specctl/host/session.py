@@ -14,7 +14,6 @@ import select
 import sys
 import threading
 import time
-import traceback
 from typing import Dict, Mapping, Tuple
 
 from specctl.host import commands, keeper
@@ -124,6 +123,8 @@ class Session:
         except OSError as error:
             key, value = "error", _of_system(op, error).as_wire()
         except Exception:  # noqa: BLE001  # the boundary of the session: whatever it is, the operator has to see it
+            import traceback  # It loads a tokenizer, and is hardly ever needed.
+
             last = traceback.format_exc(limit=-4)
             key, value = "error", OpError(INTERNAL, f"{op} failed on the host", output=last).as_wire()
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Dict, List, Mapping, Optional
 
-from specctl.host import activate, files, guard, lease, ports, records, releases, services
+from specctl.host import activate, files, lease, ports, records, releases, services
 from specctl.host.states import State
 from specctl.host.together import or_none
 from specctl.host.wire import Args
@@ -24,7 +24,7 @@ def of_server(args: Args, found: Dict[str, object]) -> None:
     found["releases"] = or_none(lambda: releases.ids(folder), warnings)
     held = or_none(lambda: lease.status(folder), warnings)
     found["lease"] = held.as_wire() if held else None
-    found["guard"] = or_none(lambda: guard.facts(folder), warnings)
+    found["guard"] = or_none(lambda: _guard(folder), warnings)
     found["records"] = or_none(lambda: records.latest(folder, RECORDS, LIVE_RECORDS), warnings)
     _of_service(args, folder, found, warnings)
 
@@ -39,6 +39,15 @@ def _current(folder: str) -> Optional[Dict[str, object]]:
         "manifest": releases.manifest(folder, named.id) or {},
         "text": files.read_text(os.path.join(releases.place(folder, named.id), named.file)),
     }
+
+
+def _guard(folder: str) -> Optional[Dict[str, object]]:
+    """Return the guard that is armed; its modules are a third of a look's, and are imported where there is one."""
+    if not os.path.exists(os.path.join(folder, "guard")):
+        return None
+    from specctl.host import guard
+
+    return guard.facts(folder)
 
 
 def _previous(folder: str) -> Optional[Dict[str, object]]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Dict, Optional
+from typing import Dict, NamedTuple, Optional
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """None: the manager did not say. `exit_status` counts a signal as 128 + its number; `group` is the control group."""
 
     active: Optional[str] = None

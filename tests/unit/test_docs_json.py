@@ -99,7 +99,7 @@ MANUAL = Lease(
     ttl_s=None,
     expires_s=None,
 )
-TIMED = replace(MANUAL, reason="why", acquired_wall=0.0, ttl_s=45.0, expires_s=1.0)
+TIMED = MANUAL._replace(reason="why", acquired_wall=0.0, ttl_s=45.0, expires_s=1.0)
 
 
 def documented(heading: str) -> Mapping[str, str]:
