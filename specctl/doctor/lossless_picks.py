@@ -115,7 +115,7 @@ def streamed_picks(rid: str, prompt: Sequence[int], chunks: Sequence[Chunk], *, 
             if at < known:
                 found.append(Pick(rid=rid, step=step, place=place, history=history, said=token, context=tuple(tokens)))
             tokens.append(token)
-        if step and len(chunk.tokens) > 1:
+        if len(chunk.tokens) > 1:  # also where a first step came with the prefill's token
             history = History.STRAIGHT if chain else History.AFTER
     return tuple(found)
 

@@ -219,10 +219,13 @@ class Prober:
 
 
 def _streamed_steps(course: Course) -> list[tuple[Text, int]]:
-    """Return the text before each step that came as one event, and how many drafts it accepted; the last one was cut."""
+    """Return the text before each step that came as one event, and how many drafts it accepted.
+
+    The first event holds the prefill's token and is no step by itself, the last one was cut.
+    """
     text, found = course.prompt, []
-    for chunk in course.chunks[:-1]:
-        if chunk.steps == 1 and chunk.correct is not None and len(text) > PROMPT_TOKENS + 1:
+    for number, chunk in enumerate(course.chunks[:-1]):
+        if number and chunk.steps == 1 and chunk.correct is not None:
             found.append((text, chunk.correct))
         text = (*text, *chunk.tokens)
     return found

@@ -80,6 +80,12 @@ def test_of_merged_chunks_only_the_first_token_is_known() -> None:
     assert [pick.said for pick in streamed_picks("r", [9], came, chain=False)] == [2, 5]
 
 
+def test_a_step_that_came_with_the_prefill_may_have_accepted_drafts() -> None:
+    """Where the first event holds more than the prefill's token, nothing after it is before any accepted draft."""
+    came = (Chunk(tokens=(1, 2, 3), steps=1), Chunk(tokens=(4,), steps=1))
+    assert [(pick.said, pick.history) for pick in streamed_picks("r", [9], came, chain=False)] == [(4, History.AFTER)]
+
+
 def test_events_become_chunks() -> None:
     """Each event repeats the whole answer; what it adds is a chunk, with the steps and right drafts that it counts."""
     events = [
