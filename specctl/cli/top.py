@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from specctl.fleet.types import Host, Server
-    from specctl.ops.sights import Watch
     from specctl.tui.app import Top
     from specctl.tui.wishes import Performer
 
@@ -83,7 +82,6 @@ def _run(
     from specctl.tui.app import Top
 
     watch = Watch(sources(pairs), period_s=period_s)
-    watch.start()
     light = terminal.asks_light() if screenshot is None and theme == "auto" and "NO_COLOR" not in os.environ else None
     shot_colours = {**os.environ, "COLORTERM": "truecolor"} if screenshot is not None else os.environ
     app = Top(
@@ -94,9 +92,10 @@ def _run(
         period_s=period_s,
         open_at=view,
     )
+    watch.start()
     try:
         if screenshot is not None:
-            _shoot(app, watch, screenshot, cells)
+            _shoot(app, screenshot, cells)
         else:
             app.run()
     finally:
@@ -147,15 +146,12 @@ def _require_there(view: str | None, pairs: Sequence[tuple[Host, Server]]) -> No
     raise UsageError(f"--view {view} is not among the selected servers", hint=f"one of {names}")
 
 
-def _shoot(app: Top, watch: Watch, path: Path, cells: tuple[int, int]) -> None:
+def _shoot(app: Top, path: Path, cells: tuple[int, int]) -> None:
     """Write one frame, once every host has answered or is known not to."""
     from specctl.adapters import lasting
     from specctl.tui.shot import shot
 
-    def ready() -> bool:
-        return all(sight.age_s is not None or sight.reason is not None for sight in watch.sights())
-
-    drawn = shot(app, cells, ready=ready)
+    drawn = shot(app, cells, ready=app.model.complete)
     try:
         lasting.replace_file(path, drawn.encode())
     except OSError as error:

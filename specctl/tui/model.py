@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from specctl.control.sight import Sight
@@ -84,10 +84,11 @@ class Asked:
 
 
 class Model:
-    """Folds sights into rows, one look at a time."""
+    """Folds sights into rows, one look at a time; made before the feed begins, it knows a server that nobody looked at yet."""
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
+        self._blank = {(sight.host, sight.server): sight for sight in feed.sights() if sight.age_s is None}
         self.asked = Asked(feed)
         self.rows: tuple[Row, ...] = ()
         self._by_key: Mapping[Key, Row] = {}
@@ -97,6 +98,10 @@ class Model:
         """Take the newest sights."""
         self.rows = tuple(self._row(sane(sight)) for sight in self.feed.sights())
         self._by_key = {row.key: row for row in self.rows}
+
+    def complete(self) -> bool:
+        """Claim that of every server something is known, if only why it is not."""
+        return not any(self._blank.get((sight.host, sight.server)) == sight for sight in self.feed.sights())
 
     def row(self, key: Key) -> Row | None:
         """Return a server's newest row; None where it is watched no more."""
@@ -109,6 +114,8 @@ class Model:
 
     def _row(self, sight: Sight) -> Row:
         key = (sight.host, sight.server)
+        if self._blank.get(key) == sight:
+            sight = replace(sight, reason=None)
         trend = self._trends.get(key)
         value = words.fresh(sight.tokens_per_s)
         if trend is None:

@@ -22,6 +22,7 @@ WIDTH, HEIGHT = 130, 40
 # A machine that runs other tests draws late.
 SOON_S = 30.0
 GONE_S = 5.0
+ACT_S = 120.0
 
 pytestmark = pytest.mark.skipif(not TMUX, reason="tmux is not installed")
 
@@ -65,10 +66,10 @@ class Terminal:
         """Return the characters of the screen."""
         return self.tmux("capture-pane", "-p")
 
-    def shows(self, *words: str) -> None:
+    def shows(self, *words: str, within_s: float = SOON_S) -> None:
         """Wait until all of these words are on the screen."""
         try:
-            until(lambda: all(word in self.screen() for word in words), within_s=SOON_S, what=f"it shows {words}")
+            until(lambda: all(word in self.screen() for word in words), within_s=within_s, what=f"it shows {words}")
         except FleetError as error:
             raise FleetError(f"{error}, but\n{self.screen()}") from error
 
@@ -126,7 +127,7 @@ def test_the_fleet_on_one_screen(site: Site, terminal: Terminal, wheelhouse: Pat
         terminal.press("j", "j", "Enter")
         terminal.shows("algo dflash → ddtree", "Go ahead?")
         terminal.press("y")
-        terminal.shows("switch done", "undo: specctl rollback --host gpu1")
+        terminal.shows("switch done", "undo: specctl rollback --host gpu1", within_s=ACT_S)
         terminal.press("Enter")
         terminal.shows("deployed   ddtree")
 

@@ -87,7 +87,7 @@ KEYS = (
     "1",
     "slash",
 )
-HASTE = settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
+HASTE = settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @HASTE

@@ -27,7 +27,7 @@ from tests.unit.tui import hostile, world
 from tests.unit.tui.driving import dashboard, drive, screen
 
 WIDTHS = st.integers(min_value=20, max_value=260)
-SLOW = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def row_of(sight: Sight, trend: tuple[float | None, ...] = ()) -> Row:

@@ -33,7 +33,7 @@ class Shot:
 
 
 NEW = tuple(
-    Sight(host=sight.host, server=sight.server, state="unknown", groups=sight.groups, desired=sight.desired)
+    Sight(host=sight.host, server=sight.server, state="unknown", groups=sight.groups, reason="not looked at yet")
     for sight in world.FLEET
 )
 SHOTS = {
