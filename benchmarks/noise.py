@@ -1,6 +1,6 @@
 """Record how the lab engine's throughput varies by itself: window by window within a start, and from start to start.
 
-`python benchmarks/noise.py [--out tests/data/lab-noise] [--loads 48] [--seconds 6]`.
+`python benchmarks/noise.py [--out tests/data/lab-noise] [--loads 32] [--seconds 6]`.
 What `specctl ab` promises of its error rates is held against these series (tests/unit/measure/test_ab_soak.py): they keep the
 machine's autocorrelation and drift, and what one start of the engine decides for all that follows. Nothing is changed between the
 starts. `--table` prints what the recorded series say.
@@ -153,7 +153,7 @@ def main() -> None:
     """Record every setting, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--loads", type=int, default=48)
+    parser.add_argument("--loads", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()

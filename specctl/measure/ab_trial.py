@@ -10,6 +10,8 @@ from specctl.measure.ab_types import Arm, Segment
 from specctl.rollout.plan import flag_groups
 
 ARM_A, ARM_B, ARM_CHAIN = 0, 1, 2
+# The smallest difference that anybody would change a server for, where nobody says another.
+WANTED = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class Ask:
     seconds: float = 0.0
     warmup: int = 1
     seed: int = 0
-    wanted: float = 0.05
+    wanted: float = WANTED
     options_b: tuple[str, ...] = ()
     env_b: tuple[str, ...] = ()
     confounded: bool = False

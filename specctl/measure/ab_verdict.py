@@ -12,8 +12,6 @@ from specctl.measure.ab_fit import Difference, Fit
 from specctl.measure.ab_types import PRIMARY, QUANTITIES, Quantity, Segment, quantity
 
 SIGNIFICANT = 0.05
-# The smallest difference that anybody would change a server for, where the command line names none.
-WANTED = 0.05
 # Two greedy chains that are the same have the same accept length to this part; below it nothing is said of a difference.
 SAME = 1e-6
 
