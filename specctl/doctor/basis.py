@@ -92,8 +92,8 @@ def step_s(speed: Speed) -> float | None:
 
 
 def same_load(one: Speed, other: Speed) -> bool:
-    """Claim that two figures were measured at one concurrency (unknown counts as equal to unknown only)."""
-    return one.concurrency == other.concurrency
+    """Claim that two figures are of one concurrency and the same requests (unknown counts as equal to unknown only)."""
+    return one.concurrency == other.concurrency and one.source == other.source
 
 
 def best(speeds: Iterable[Speed]) -> Speed | None:
@@ -139,7 +139,12 @@ def _of_served(evidence: Evidence) -> Committed | None:
 
 
 def _of_speed(evidence: Evidence) -> Committed | None:
-    """Return the figure of a run that counted verify steps a second beside tokens a second."""
+    """Return the figure of a run that counted verify steps a second beside tokens a second.
+
+    A figures file says that run and log are of the same requests; a host's log is of others than a bench of some other day was.
+    """
+    if evidence.observations:
+        return None
     for speed in reversed(of_mode(evidence, evidence.mode)):
         if speed.steps_s is not None and speed.steps_s > 0:
             length = per_request(speed) / speed.steps_s
@@ -240,8 +245,8 @@ def estimate(evidence: Evidence) -> Estimate | None:
     """
     mode = evidence.mode
     own = best(of_mode(evidence, mode))
-    if mode is None or own is None or shape_of(mode) is Shape.NONE:
-        return None
+    if mode is None or own is None or shape_of(mode) is Shape.NONE or evidence.observations:
+        return None  # On a host the log is of other requests than whatever was measured some day.
     others = [one for one in evidence.speeds if not fits(one.mode, mode) and same_load(one, own)]
     drafting = [one for one in others if shape_of(one.mode) is not Shape.NONE and step_s(one) is not None]
     reference = best(sorted(drafting, key=lambda one: -_apart(one.mode, mode)))

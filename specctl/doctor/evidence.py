@@ -78,7 +78,7 @@ class Speed:
 
     `accept_length`: as reported there, bonus included. `steps_s`: verify steps a second of one request (of the batch, where all
     requests step together), measured by counters; never derived. `tokens_per_step`: from the same counters. `run` names the
-    measurement, so that only figures of one are set against each other unless nothing else is there.
+    measurement, `source` its requests (a prompt set and a length): only figures of one source are set against each other.
     """
 
     mode: Mode
@@ -89,6 +89,7 @@ class Speed:
     steps_s: float | None = None
     tokens_per_step: float | None = None
     run: str | None = None
+    source: str | None = None
     graphs: bool | None = None
     overlap: bool | None = None
 

@@ -130,6 +130,7 @@ def _speed(evidence: Evidence, run: Run) -> tuple[Speed, ...]:
         tokens_per_step=found.accept_length,
         steps_s=found.verify_steps_s,
         run=OWN_RUN,
+        source=OWN_RUN,
     )
     return (speed,)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 from specctl.adapters import runs
 from specctl.control import calibration
@@ -17,6 +18,7 @@ from specctl.measure.bench_wire import from_wire
 from specctl.ops import agent_note
 
 NEWEST = 32
+CALIBRATION = "the calibration"
 
 
 def known(host: Host, server: Server) -> tuple[Speed, ...]:
@@ -33,7 +35,9 @@ def _of_benches(host: Host, server: Server) -> Iterator[Speed]:
         mode = _mode(found.subject.mode)
         if (found.subject.host, found.subject.server) != (host.name, server.name) or mode is None:
             continue
-        yield from (speed for level in found.levels if (speed := _of_level(kept.id, mode, level)) is not None)
+        source = f"bench of {found.setting.prompts_digest}, {found.setting.tokens} tokens"
+        told = (_of_level(kept.id, mode, level) for level in found.levels)
+        yield from (replace(speed, source=source) for speed in told if speed is not None)
 
 
 def _of_level(run: str, mode: Mode, level: bench.Measured) -> Speed | None:
@@ -64,7 +68,7 @@ def _of_calibration(server: Server) -> Iterator[Speed]:
         rates = dict(found.table.points.get(mode, ()))
         for level in sorted(levels):
             if level in rates:
-                yield Speed(mode=mode, tokens_s=rates[level], concurrency=level, run="the calibration")
+                yield Speed(mode=mode, tokens_s=rates[level], concurrency=level, run=CALIBRATION, source=CALIBRATION)
 
 
 def _mode(text: str | None) -> Mode | None:

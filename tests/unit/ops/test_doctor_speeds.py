@@ -56,6 +56,7 @@ def test_benches_of_this_server_alone_are_figures() -> None:
             tokens_per_step=2.3,
             steps_s=48.0,
             run="bench-20261130-100001-abcd",
+            source="bench of d, None tokens",
         ),
     )
 

@@ -57,6 +57,12 @@ CASES = (
     ),
     Case(
         id="M021",
+        name="a bench of another day is of other requests",
+        kind=Unsure,
+        evidence=replace(BARE, log=CUT, speeds=fast(50.0), observations=(look(9.0),)),
+    ),
+    Case(
+        id="M021",
         name="counters since the start",
         kind=Hit,
         evidence=replace(BARE, log=CUT, observations=(look(9.0, COUNTERS),)),

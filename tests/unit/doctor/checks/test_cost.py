@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from specctl.control.mode import Mode, parse
@@ -25,6 +27,12 @@ def of(mode: Mode | None, *speeds: Speed) -> Evidence:
 
 
 CASES = (
+    Case(
+        id="S002",
+        name="two prompt sets",
+        kind=Unsure,
+        evidence=of(WIDE, speed(CHAIN, 110.4, 2.3), replace(speed(WIDE, 50, 1.75), source="bench of others")),
+    ),
     Case(
         id="S001",
         name="slower than none",
