@@ -158,7 +158,7 @@ def finish(found: Bench, *, plot: Path | None, as_json: bool) -> int:
         if plot is not None:
             draw(found, plot)
         if not as_json:
-            typer.echo(f"kept as {found.id}      next: specctl bench compare last-1 last", err=True)
+            typer.echo(f"kept as {found.id}      see also: specctl bench list, specctl bench compare", err=True)
     if found.stopped is None:
         return EXIT_OK
     if found.stopped == INTERRUPTED:

@@ -135,7 +135,7 @@ def notes(bench: Bench) -> tuple[str, ...]:
 
 def view(bench: Bench, *, width: int) -> Group:
     """Return a whole bench: what, how, the table, the doubts."""
-    how = (f"  {load(bench.setting)}", f"  prompts {asked(bench.setting)}")
+    how = (f"  {load(bench.setting)}", f"  prompts {asked(bench.setting)}", plain(f"  {bench.id}, begun {bench.at}"))
     lines: list[Text | Table] = [title(bench.subject), *(Text(line, style="quiet") for line in how)]
     if bench.note:
         lines.append(Text(f"  {plain(bench.note)}"))
