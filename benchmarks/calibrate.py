@@ -2,8 +2,8 @@
 
 Deploys the lab on this machine in a folder of its own, calibrates it by the command line within a time limit, then measures every
 mode at every concurrency of a fine grid in so many rounds, in an order drawn for each round, by nothing of the sweep's but the load
-itself. Prints for each crossover and each stretch of the calibration what brute force says there, and exits 1 where they
-contradict: where brute force is certain (three standard errors of paired differences, for many are compared) of another best mode.
+itself. Prints for each crossover and each stretch of the calibration what brute force says there, and exits 1 where nothing was
+decided, or where brute force is certain of another best mode, by three standard errors of paired differences.
 
 Usage: python benchmarks/calibrate.py [--for 10m] [--rounds 6] [--seconds 4] [--most 16] [--mode MODE …] [--docs]
 --docs puts what the calibration printed, and its plot, into docs/calibrate.md.
@@ -28,6 +28,7 @@ from statistics import fmean, stdev
 from specctl.control import calibration
 from specctl.control import mode as modes
 from specctl.control.calibration import Calibration
+from specctl.control.crossovers import Stretch
 from specctl.control.mode import Mode
 from specctl.fleet.select import Selection
 from specctl.fleet.types import Host, Server
@@ -70,6 +71,8 @@ class Brute:
 
     def contradicts(self, at: int, said: Sequence[Mode]) -> bool:
         """Claim that the best mode here is for certain none of those that were said."""
+        if at not in self.logs:
+            return False
         best = self.best(at)
         return best not in said and all(self.surely_better(at, best, each) for each in said if each in self.logs[at])
 
@@ -127,31 +130,40 @@ def brute_force(
 
 
 def compare(said: Calibration, brute: Brute) -> bool:
-    """Print both answers side by side; return whether they agree."""
-    agree = True
-    print(f"\n{'at once':>8}  {'brute force, tok/s':<60}  the calibration says")
+    """Print both answers side by side; return whether they agree, and in something that was decided."""
+    names = {mode: str(place) for place, mode in enumerate(next(iter(brute.logs.values())), start=1)}
+    print("\n" + "   ".join(f"{name} {mode}" for mode, name in names.items()))
+    print(
+        f"{'at once':>8}"
+        + "".join(f"{name:>8}" for name in names.values())
+        + "  tok/s by brute force, its best, the calibration's"
+    )
+    wrong: list[str] = []
     for at, rows in brute.logs.items():
-        told = [each for each in said.said.stretches if each.low <= at <= each.high]
-        wrong = bool(told) and brute.contradicts(at, told[0].modes)
-        agree = agree and not wrong
-        figures_ = "  ".join(f"{math.exp(fmean(logs)):.0f}" for logs in rows.values())
-        words = (
-            "between two stretches"
-            if not told
-            else ", ".join(map(str, told[0].modes)) + ("" if told[0].decided else " (not decided)")
-        )
-        print(
-            f"{at:>8}  {figures_ + '   best ' + str(brute.best(at)):<60}  {words}{'   CONTRADICTED' if wrong else ''}"
-        )
+        told = next((each for each in said.said.stretches if each.low <= at <= each.high), None)
+        if told is not None and brute.contradicts(at, told.modes):
+            wrong.append(f"at {at}")
+        rates = "".join(f"{math.exp(fmean(logs)):>8.0f}" for logs in rows.values())
+        print(f"{at:>8}{rates}  {names[brute.best(at)]:<4}{_words(told, names)}")
     for each in said.said.crossovers:
-        wrong = any(brute.contradicts(at, each.before) for at in brute.logs if at == each.low)
-        wrong = wrong or any(brute.contradicts(at, each.after) for at in brute.logs if at == each.high)
-        agree = agree and not wrong
-        about = "" if each.at is None else f", about {each.at:.1f}"
-        told_text = f"{each.before[0]} → {each.after[0]}: {each.low:g} to {each.high:g}{about}"
-        print(f"crossover {told_text}; brute force: {_crossing(brute, each.before, each.after)}")
-    print("agree" if agree else "they contradict each other")
-    return agree
+        if brute.contradicts(int(each.low), each.before) or brute.contradicts(int(each.high), each.after):
+            wrong.append(f"crossover {each.low:g} to {each.high:g}")
+        change = f"{_named(each.before, names)} → {_named(each.after, names)}"
+        found = _crossing(brute, each.before, each.after)
+        print(f"crossover {change}: {each.low:g} to {each.high:g}; brute force: {found}")
+    decided = len([each for each in said.said.stretches if each.decided]) + len(said.said.crossovers)
+    print(f"contradicted: {', '.join(wrong)}" if wrong else f"{decided} statements, none contradicted")
+    return not wrong and decided > 0
+
+
+def _named(wanted: Sequence[Mode], names: Mapping[Mode, str]) -> str:
+    return " or ".join(names[mode] for mode in wanted)
+
+
+def _words(told: Stretch | None, names: Mapping[Mode, str]) -> str:
+    if told is None:
+        return "between two stretches"
+    return _named(told.modes, names) + ("" if told.decided else " (not decided)")
 
 
 def _crossing(brute: Brute, before: Sequence[Mode], after: Sequence[Mode]) -> str:

@@ -17,7 +17,7 @@ from specctl.control.crossovers import Answer, Crossover, Stretch, Verdict
 from specctl.control.mode import Mode
 from specctl.measure.sweep import Question, Segment
 from specctl.measure.sweep_next import orders
-from specctl.measure.sweep_order import Order, Standing, apart
+from specctl.measure.sweep_order import Order, Standing, changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +62,15 @@ def _stretches(known: Mapping[int, Order]) -> Iterator[Stretch]:
 
 def _crossovers(known: Mapping[int, Order]) -> Iterator[Crossover]:
     rows = list(known.values())
-    begin = 0
-    for place, high in enumerate(rows):
-        low = next((one for one in reversed(rows[begin:place]) if apart(one, high)), None)
-        if low is not None:
-            between = rows[rows.index(low) : place + 1]
-            yield Crossover(
-                before=low.contenders,
-                after=high.contenders,
-                low=low.concurrency,
-                high=high.concurrency,
-                at=crossing(between, low.best, high.best),
-            )
-            begin = place
+    for first, last in changes(rows):
+        low, high = rows[first], rows[last]
+        yield Crossover(
+            before=low.contenders,
+            after=high.contenders,
+            low=low.concurrency,
+            high=high.concurrency,
+            at=crossing(rows[first : last + 1], low.best, high.best),
+        )
 
 
 def crossing(between: Sequence[Order], before: Mode, after: Mode) -> float | None:

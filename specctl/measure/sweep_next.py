@@ -8,14 +8,13 @@ behind may well be the best there.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from specctl.control.mode import Mode
 from specctl.measure.sweep import SURVEY_ROUNDS, Block, Place, Question, Segment, concurrencies, counted
-from specctl.measure.sweep_order import Order, Standing, apart, doubt, order
+from specctl.measure.sweep_order import Order, Standing, changes, doubt, order
 
 NEAR_RATIO = 1.3
 """A crossover known to within such a factor of concurrency is known well enough: no load is steadier."""
@@ -112,14 +111,18 @@ def rounds_needed(question: Question, each: Order, mode: Mode) -> float:
 
 
 def _between(question: Question, segments: Sequence[Segment], known: Mapping[int, Order]) -> Iterator[_Task]:
-    """Yield what would narrow the stretch between neighbours with other best modes."""
-    for low, high in itertools.pairwise(known.values()):
-        at = _inside(low, high) if apart(low, high) else None
-        if at is None:
-            continue
-        modes = tuple(mode for mode in question.modes if not (_far(low, mode) and _far(high, mode)))
-        cost = SURVEY_ROUNDS * cost_s(question, segments, high.concurrency, modes)
-        yield _Task(concurrency=at, modes=modes, left_s=cost)
+    """Yield what would narrow the stretches in which the best mode changes, from both ends where the middle is level."""
+    rows = list(known.values())
+    for first, last in changes(rows):
+        for place in dict.fromkeys((first, last - 1)):
+            low, high = rows[place], rows[place + 1]
+            at = _inside(low, high, crossing=last - first == 1)
+            if at is None:
+                continue
+            ends = (rows[first], rows[last])
+            modes = tuple(mode for mode in question.modes if not all(_far(end, mode) for end in ends))
+            cost = SURVEY_ROUNDS * cost_s(question, segments, high.concurrency, modes)
+            yield _Task(concurrency=at, modes=modes, left_s=cost)
 
 
 def _far(each: Order, mode: Mode) -> bool:
@@ -127,13 +130,13 @@ def _far(each: Order, mode: Mode) -> bool:
     return each.standings.get(mode) is Standing.WORSE and each.lead(mode) > FAR
 
 
-def _inside(low: Order, high: Order) -> int | None:
-    """Return the whole concurrency between two where the best modes are thought to cross; None where they are near enough."""
+def _inside(low: Order, high: Order, *, crossing: bool) -> int | None:
+    """Return a whole concurrency between two, where the best modes are thought to cross if they do; None: they are near enough."""
     if high.concurrency - low.concurrency < 2 or high.concurrency / low.concurrency <= NEAR_RATIO:
         return None
     before, after = low.best, high.best
     share = 0.5
-    if after in low.means and before in high.means:
+    if crossing and after in low.means and before in high.means:
         lead, trail = low.lead(after), high.lead(before)
         share = min(max(lead / (lead + trail), INNER), 1 - INNER) if lead + trail > 0 else 0.5
     at = round(low.concurrency * math.pow(high.concurrency / low.concurrency, share))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import variance
@@ -80,6 +80,16 @@ def apart(one: Order, other: Order) -> bool:
     """Claim that the best mode differs for certain: none may be best at both concurrencies."""
     known = one.noise is not None and other.noise is not None
     return known and not set(one.contenders) & set(other.contenders)
+
+
+def changes(known: Sequence[Order]) -> Iterator[tuple[int, int]]:
+    """Yield the places of the nearest orders, rising, between which the best mode changes for certain; they meet at most."""
+    begin = 0
+    for high, one in enumerate(known):
+        low = next((place for place in range(high - 1, begin - 1, -1) if apart(known[place], one)), None)
+        if low is not None:
+            yield low, high
+            begin = high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

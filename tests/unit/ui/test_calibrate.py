@@ -26,7 +26,7 @@ def test_a_result_is_read_in_one_screen() -> None:
     """Modes by number, a row a concurrency, then who is best where, crossovers and verdicts; nothing wider than 80."""
     shown = text(views.result_view(measured(), width=80), 80)
     lines = shown.splitlines()
-    assert lines[0] == "gpu1 · lab · lab 0.5.23 · 8× NVIDIA H200 · 86 segments, 14 min"
+    assert lines[0] == "gpu1 · lab · lab 0.5.23 · 8× NVIDIA H200 · 98 segments, 16 min"
     assert max(map(len, lines)) <= 80
     assert "  best        from 1 to 4   ddtree" in shown
     assert "ddtree → dflash: between" in shown
