@@ -110,7 +110,9 @@ class Prober:
     def _seeds(self) -> tuple[Told, ...]:
         """Return answers that tell token ids: no tokenizer is needed to make prompts of them."""
         params = {"temperature": 0, "max_new_tokens": SEED_TOKENS, "ignore_eos": True}
-        found = ask.whole(self.client, {"text": list(PROMPTS), "sampling_params": params}, host=self.host)
+        found = ask.whole(
+            self.client, {"text": list(PROMPTS), "sampling_params": params}, count=len(PROMPTS), host=self.host
+        )
         return tuple(answer for each in found if (answer := told(each)) is not None)
 
     def _courses(self, prompts: Sequence[Text]) -> tuple[Course, ...]:
@@ -212,7 +214,7 @@ class Prober:
             part = texts[at : at + ask.BATCH]
             names = [f"{self.name}-fresh-{at + number}" for number in range(len(part))]
             content = ask.body([text[:-1] for text in part], tokens=2, rids=names)
-            for text, each in zip(part, ask.whole(self.client, content, host=self.host), strict=True):
+            for text, each in zip(part, ask.whole(self.client, content, count=len(part), host=self.host), strict=True):
                 answer = told(each)
                 found.append(answer if answer is not None and answer.tokens[:1] == text[-1:] else None)
         return found

@@ -26,7 +26,7 @@ PARALLEL = 4
 """Streams that are open at once, so that batches are mixed."""
 _PREFIX = b"data:"
 _DONE = b"[DONE]"
-_BAD_REQUEST = 400
+OK = 200
 
 Text = tuple[int, ...]
 
@@ -47,12 +47,19 @@ def body(prompts: Sequence[Text], *, tokens: int, rids: Sequence[str] | None = N
     return asked if rids is None else {**asked, "rid": list(rids)}
 
 
-def whole(client: EngineClient, content: Mapping[str, object], *, host: str) -> tuple[Mapping[str, object], ...]:
-    """Post a list of prompts and return the answers; raises RemoteCommandError where the engine does not answer all of them."""
+def whole(
+    client: EngineClient, content: Mapping[str, object], *, count: int, host: str
+) -> tuple[Mapping[str, object], ...]:
+    """Post a list of so many prompts and return an answer each; raises RemoteCommandError where the engine does not give them."""
     reply = client.post(PATH, content, timeout_s=LIMIT_S)
-    if reply.status == 200 and isinstance(reply.body, list) and all(isinstance(each, Mapping) for each in reply.body):
-        return tuple(reply.body)
+    answers = reply.body if reply.status == OK and isinstance(reply.body, list) else None
+    if answers is not None and len(answers) == count and all(isinstance(each, Mapping) for each in answers):
+        return tuple(answers)
     said = reply.failure or f"status {reply.status}"
+    if answers is not None:
+        said = f"{len(answers)} answers to {count} prompts" if len(answers) != count else "answers that are no objects"
+    elif reply.status == OK:
+        said = "no list of answers"
     raise RemoteCommandError(f"the probe got no answer from /generate: {said}", hint=f"specctl logs --host {host}")
 
 
@@ -112,7 +119,9 @@ def target_says(
     for at in range(0, len(contexts), batch):
         part = contexts[at : at + batch]
         more = {"return_logprob": True, "top_logprobs_num": 2} if leads else {}
-        for context, answer in zip(part, whole(client, {**body(part, tokens=1), **more}, host=host), strict=False):
+        for context, answer in zip(
+            part, whole(client, {**body(part, tokens=1), **more}, count=len(part), host=host), strict=True
+        ):
             read = told(answer)
             if read is not None and read.tokens:
                 found[context] = Answer(token=read.tokens[0], gap=_lead(answer))
