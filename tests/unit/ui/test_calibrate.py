@@ -28,9 +28,9 @@ def test_a_result_is_read_in_one_screen() -> None:
     lines = shown.splitlines()
     assert lines[0] == "gpu1 · lab · lab 0.5.23 · 8× NVIDIA H200 · 98 segments, 16 min"
     assert max(map(len, lines)) <= 80
-    assert "  best        from 1 to 4   ddtree" in shown
+    assert "  best        from 1 to 5   ddtree" in shown
     assert "ddtree → dflash: between" in shown
-    assert "  trees       pays at 1, 4" in shown
+    assert "  trees       pays at 1, 4, 5" in shown
 
 
 def test_a_narrow_terminal_loses_errors_and_no_figure() -> None:
