@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from specctl.control import mode as modes
@@ -16,8 +16,10 @@ from specctl.ops.ab_switch import Bench
 from specctl.ops.calibrate_ways import LiveWay
 from specctl.ops.deploy import RELEASES_KEPT
 from specctl.ops.engine_live import CannotError, Engine, live_fields
+from specctl.ops.reporter import Reporter
 from specctl.ops.turn import Aim
 from specctl.rollout import launch as launches
+from specctl.rollout.gate_types import GateState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,30 @@ class Way(Protocol):
         """Bring back what ran before the experiment."""
 
 
+# What a deploy says when it went well: of a segment, what it showed is what counts.
+WENT_WELL = ("proof", "deployed")
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """Passes on all that an act says but that it went well."""
+
+    reporter: Reporter
+
+    def step(self, host: str, name: str, text: str) -> None:
+        """Pass a step on."""
+        self.reporter.step(host, name, text)
+
+    def gate(self, host: str, state: GateState) -> None:
+        """Pass on how far a load is."""
+        self.reporter.gate(host, state)
+
+    def final(self, host: str, name: str, text: str) -> None:
+        """Pass on what stays, unless it is that all went well."""
+        if name not in WENT_WELL:
+            self.reporter.final(host, name, text)
+
+
 @dataclass(slots=True)
 class Fresh:
     """Starts the server anew for every segment."""
@@ -56,7 +82,8 @@ class Fresh:
         """Start an arm and gate it, also where it runs already."""
         letter, server = self.trial.arms[arm].letter, self.servers[arm]
         item = ab_switch.ready(self.bench, server, self.releases.get(letter), *self.releases.values())
-        record = ab_switch.put(self.bench, item, self.before)
+        brief = replace(self.bench, reporter=Brief(self.bench.reporter))
+        record = ab_switch.put(brief, item, self.before)
         self.releases[letter] = item.plan.release
         return Begun(server=item.server, load_s=record.load_s)
 
