@@ -14,6 +14,8 @@ from specctl.tui.problems import Problem, load_text
 from specctl.ui.text import UNKNOWN
 
 GAP = 2
+# From such a width on, what a server does now has room for a clause before lesser columns have any.
+ROOMY, CLAUSE = 110, 30
 FLAG = "!"
 _DIGITS = re.compile(r"(\d+)")
 # States in the order in which a person wants to see them: what is wrong first.
@@ -347,6 +349,7 @@ def fitting(wanted: dict[str, int], width: int) -> tuple[Place, ...]:
 
     `wanted`: the widest text of each column.
     """
+    wanted = {**wanted, "decision": CLAUSE if width >= ROOMY else 0}
     chosen = list(COLUMNS)
     while len(chosen) > 1 and _needed(chosen, wanted) > width:
         chosen.remove(min(chosen, key=lambda column: column.keep))
@@ -366,8 +369,10 @@ def fitting(wanted: dict[str, int], width: int) -> tuple[Place, ...]:
 
 
 def _width(column: Column, wanted: dict[str, int]) -> int:
-    if column.most == 0 or column.key == "trend":
+    if column.key == "trend":
         return column.least
+    if column.most == 0:
+        return max(column.least, wanted[column.key])
     return max(column.least_width, min(wanted.get(column.key, 0), column.most))
 
 
