@@ -4,7 +4,7 @@ from __future__ import annotations
 
 HOST = "a look at the host: specctl doctor --host H"
 LIVE = "measure verify steps a second beside tokens: specctl doctor --host H --live"
-LOAD = "some minutes of load, or specctl doctor --host H --live"
+LOAD = "some minutes of load: clients, or specctl bench --host H --concurrency 1,8"
 ANSWERS = "an engine that answers"
 METRICS = "engine metrics: options: {enable-metrics: true}, and a deploy"
 GPUS = "GPUs that can be asked: nvidia-smi on the host, or its agent (specctl agent install)"

@@ -147,7 +147,8 @@ def of_commit(hit: Hit, evidence: Evidence) -> Verdict:
         return Clear(note="requests end inside their blocks (M027)")
     if weighed.case is Case.LOST:
         words = f"tokens are lost (M026): requests got {weighed.got.length:.2f} a step where {weighed.due:.2f} were accepted"
-        return replace(hit, effect=words, severity=Severity.ERROR)
+        remedy = "See M026; a verify trace says at which step tokens are cut (specctl doctor --trace FILE)."
+        return replace(hit, effect=words, severity=Severity.ERROR, remedy=remedy)
     words = f"{NOTHING_LOST}: requests got {weighed.got.length:.2f} a verify step; the line's commit is wrong"
     return replace(hit, effect=words)
 

@@ -59,7 +59,7 @@ WORDS: Mapping[str, Words] = {
         meaning="The line's commit and the sums over decode steps count the same steps and must agree.",
         looks_at="the mean of all tree lines beside /v1/loads' sums over steps",
         remedy="Trust tokens over verify steps; report the line's commit as wrong.",
-        decide=decide.LIVE,
+        decide=decide.LOAD,
     ),
     "M006": Words(
         title="steps committed more tokens than were generated",

@@ -194,14 +194,17 @@ def test_it_is_named(case: Planted) -> None:
 @settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 2**31), st.integers(6, 16), st.floats(0.5, 0.97), st.integers(1, 3))
 def test_a_bonus_left_out_is_always_named(seed: int, block: int, drafted: float, batch: int) -> None:
-    """However many drafts are accepted, so that one token of a step is little: more lines fall short than requests end."""
+    """However many drafts are accepted, so that one token of a step is little: more lines fall short than requests end.
+
+    Where there are few lines, what requests got says it.
+    """
     knobs = {"block_size": block, "tree_budget": 2 * block, "topk_cap": 4}
     truth = Truth(seed=seed, mode=mode("ddtree", knobs), drafted=drafted, batch=batch, lengths=(1200, 1600), requests=6)
     evidence = World.of(truth).evidence(figure("avg_commit_len=", lambda told: told - 1))
     named = found(evidence)
-    assert "M004" in named
+    assert {"M004", "M021"} & set(named)
     assert {"M026", "M027"} & set(named) == set()
-    assert named["M004"].effect.startswith("none on tokens")
+    assert {one.effect.partition(":")[0] for one in named.values() if one.id in ("M004", "M021")} == {"none on tokens"}
 
 
 def test_the_agents_own_audit_is_heard() -> None:
