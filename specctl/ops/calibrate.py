@@ -7,12 +7,9 @@ held for this, and what was measured is there to go on with.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from specctl.algos import ALGOS
-from specctl.control import wire
 from specctl.control.calibration_facts import Facts
 from specctl.errors import ConnectError, LockHeldError, NoHealthyReleaseError, RemoteCommandError, SpecctlError
 from specctl.measure.calibrate import Study
@@ -20,11 +17,10 @@ from specctl.measure.figures import Figures, figures
 from specctl.measure.load import Closed, Level, Run
 from specctl.measure.sweep import MOST_CONCURRENCY, Place, Segment
 from specctl.measure.sweep_run import sweep
-from specctl.ops import agent
 from specctl.ops.ab_switch import Bench, Stop, way_back
-from specctl.ops.calibrate_plan import LIVE, Planned, keep
+from specctl.ops.calibrate_hold import held
+from specctl.ops.calibrate_plan import LIVE, Planned, keep, reason_of
 from specctl.ops.calibrate_ways import LiveWay, RestartWay, Way, known
-from specctl.ops.contact import Contact
 from specctl.ops.engine_http import EngineClient
 from specctl.ops.engine_live import Engine
 from specctl.ops.lease import leased
@@ -134,7 +130,10 @@ def carry_out(planned: Planned, reporter: Reporter, stop: Stop, *, steal: bool =
     contact, server, study = planned.contact, planned.server, planned.study
     end_s = time.monotonic() + planned.left_s
     keep(study)
-    with leased(contact, server, f"calibration {study.id}", steal=steal) as token, _held(planned):
+    with (
+        leased(contact, server, reason_of(study), steal=steal) as token,
+        held(contact, server.name, reason_of(study), wanted=planned.hold),
+    ):
         bench = _bench(planned, token, reporter, stop)
         way = way_of(planned, bench)
         work = Work(planned=planned, study=study, way=way, reporter=reporter, stop=stop, end_s=end_s)
@@ -162,7 +161,7 @@ def _bench(planned: Planned, token: int, reporter: Reporter, stop: Stop) -> Benc
         token=token,
         reporter=reporter,
         stop=stop,
-        why=f"calibration {planned.study.id}",
+        why=reason_of(planned.study),
         templates=Templates(()),
     )
 
@@ -233,29 +232,6 @@ def _with_context(facts: Facts, run: Run) -> Facts:
     low, high = min(prompt or 0 for prompt, _ in sizes), max((prompt or 0) + output for prompt, output in sizes)
     known_low, known_high = facts.context_tokens or (low, high)
     return replace(facts, context_tokens=(min(low, known_low), max(high, known_high)))
-
-
-@contextmanager
-def _held(planned: Planned) -> Iterator[None]:
-    """Hold the host's agent, where it acts, and resume it whatever happens."""
-    contact, name = planned.contact, planned.server.name
-    if not planned.hold:
-        yield
-        return
-    reason = f"calibration {planned.study.id}"
-    agent.put(contact, wire.Hold(server=name, who=contact.who, reason=reason))
-    try:
-        yield
-    finally:
-        _resume(contact, name)
-
-
-def _resume(contact: Contact, name: str) -> None:
-    try:
-        agent.put(contact, wire.Resume(server=name, who=contact.who))
-    except ConnectError:
-        contact.reopen(contact.session)
-        agent.put(contact, wire.Resume(server=name, who=contact.who))
 
 
 def _restored(work: Work, bench: Bench, error: SpecctlError | None) -> tuple[bool, SpecctlError | None]:
