@@ -53,7 +53,7 @@ def examine(selected: Sequence[Pair], wish: Wish, *, show: Show | None = None) -
     def one(contact: Contact, server: Server) -> Examined:
         found = doctor_gather.subject(contact, server)
         if wish.live:
-            _refuse_while_acting(found)
+            refuse_while_acting(found)
         evidence = doctor_gather.gather(found, wish)
         if wish.live and evidence.configuration.serving:
             on_progress = None if show is None else lambda progress: show(contact.host.name, progress)
@@ -69,7 +69,7 @@ def examine(selected: Sequence[Pair], wish: Wish, *, show: Show | None = None) -
     return tuple(results)
 
 
-def _refuse_while_acting(found: Subject) -> None:
+def refuse_while_acting(found: Subject) -> None:
     """Refuse to load a server that somebody acts on: figures of one that changes mean nothing."""
     lease = found.facts.lease
     if lease is not None:
