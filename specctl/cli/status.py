@@ -36,6 +36,12 @@ def status(
         _watch(pairs, interval, as_json=as_json)
         return
     gc.disable()  # A look is over in a second, and a tenth of it would go into walking what imports have left.
+    _once(pairs, as_json=as_json)
+    gc.freeze()  # So would another tenth, at the interpreter's end.
+
+
+def _once(pairs: Sequence[tuple[Host, Server]], *, as_json: bool) -> None:
+    """Look once and show it."""
     from specctl.ops import sights
 
     found = sights.look(pairs)

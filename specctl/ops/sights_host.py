@@ -130,6 +130,7 @@ class SessionSource:
         found, self._contact = self._contact, None
         if found is not None:
             found.transport.close()
+            found.session.close()
 
     def _due(self, now_s: float) -> list[_Known]:
         """Return the servers of which it is to be asked how they stand."""
