@@ -166,7 +166,7 @@ def _left(app: Top) -> int:
 
     errand = app.errand
     if errand is None or errand.phase.over:
-        return 0
+        return app.return_code or 0
     errand.answer(yes=False)
     if errand.join(LEAVE_S):
         return 0

@@ -89,3 +89,45 @@ def test_the_dashboard_is_not_imported_by_other_commands() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+LEAVING = """
+import threading
+from specctl.cli.top import _left
+from specctl.tui.app import Top
+from specctl.tui.wishes import Deed, Errand, Phase, Wish
+from tests.unit.tui.world import FakeFeed
+
+class Stuck:
+    def algos(self, host, server): return ()
+    def perform(self, wish, talk):
+        if talk.confirm([]):
+            going.set()
+            threading.Event().wait()
+        return "nothing was changed"
+
+going = threading.Event()
+app = Top(FakeFeed())
+app.errand = Errand(Wish(deed=Deed.ROLLBACK, host="ct200", server="k26"), Stuck())
+app.errand.start()
+while app.errand.phase is not Phase.ASKING:
+    going.wait(0.01)
+if ANSWER:
+    app.errand.answer(yes=True)
+    going.wait()
+raise SystemExit(_left(app))
+"""
+
+
+@pytest.mark.parametrize(("answer", "code", "said"), [(True, 130, "the host's guard takes it back"), (False, 0, "")])
+def test_leaving_waits_for_no_act(answer: bool, code: int, said: str) -> None:
+    """Who leaves while an act runs is told who takes it back, and waits no longer; an unanswered plan is a no."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"ANSWER = {answer}\n{LEAVING}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60.0,
+        cwd=Path(__file__).parents[3],
+    )
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False)
