@@ -19,14 +19,15 @@ from specctl.ui.plan import wrapped
 from specctl.ui.text import UNKNOWN, age
 
 LABEL = 12
+INDENT = 4  # what the label is wider than that of a plan, by which lines are wrapped
 ANSWER_STYLES = {Answer.PAYS: "good", Answer.NEVER: "warn", Answer.OPEN: "quiet"}
 MARKS = {Standing.BEST: "*", Standing.LEVEL: "=", Standing.OPEN: "?", Standing.WORSE: ""}
-LEGEND = "* highest   = level with it   ? not decided   tok/s {what}, ± two standard errors"
+LEGEND = "* highest  = level  ? not decided   tok/s {what} ± two standard errors"
 
 
 def row(label: str, text: str, width: int | None, style: str = "quiet") -> list[Text]:
     """Return a labelled line, in as many lines as it takes."""
-    pieces = wrapped(text, None if width is None else max(20, width - 2))
+    pieces = wrapped(text, None if width is None else width - INDENT)
     return [
         Text.assemble((f"  {label if place == 0 else '':<{LABEL}}", style), piece) for place, piece in enumerate(pieces)
     ]

@@ -104,6 +104,8 @@ def test_a_plan_says_what_it_does_and_costs() -> None:
     assert "the running engine is told each mode" in shown
     assert "30 min at most" in shown
     assert "2 requests of others run" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert all(line.startswith(("gpu1", "  ")) for line in shown.splitlines() if line)
     restarts = replace(EMPTY, question=replace(EMPTY.question, by_mode=True))
     assert "about 7 restarts (8 min each)" in text(
         views.plan_view(restarts, 1800.0, 480.0, (), "c.json", width=100), 100
