@@ -41,10 +41,13 @@ def status(
 
 
 def _once(pairs: Sequence[tuple[Host, Server]], *, as_json: bool) -> None:
-    """Look once and show it."""
+    """Look once and show it; hosts are dialled while the rest is imported."""
+    from specctl.ops.dialling import Dialling
+
+    dial = Dialling([host for host, _ in pairs])
     from specctl.ops import sights
 
-    found = sights.look(pairs)
+    found = sights.look(pairs, dial=dial)
     if as_json:
         typer.echo(_json(found, indent=2))
         return

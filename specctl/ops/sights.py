@@ -9,15 +9,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from specctl.control.sight import Sight, State
 from specctl.control.sight_events import Event, between, decided
 from specctl.control.sight_past import POINTS, Past, Rings
 from specctl.errors import ConnectError, SpecctlError, UsageError
 from specctl.fleet.types import Host, Server
+
+if TYPE_CHECKING:
+    from specctl.ops.contact import Contact
 
 PERIOD_S = 1.0
 LONGEST_BACKOFF_S = 30.0
@@ -218,22 +221,30 @@ class Watch:
             rings.push(seen.get(server))
 
 
-def sources(pairs: Sequence[Pair], *, once: bool = False) -> tuple[HostSource, ...]:
-    """Return a source for every host of the pairs, in their order; nothing is dialled before the first look."""
+def sources(
+    pairs: Sequence[Pair], *, once: bool = False, dial: Callable[[Host], Contact] | None = None
+) -> tuple[HostSource, ...]:
+    """Return a source for every host of the pairs, in their order; nothing is dialled before the first look, but by `dial`."""
+    from specctl.ops.contact import contact
     from specctl.ops.sights_host import SessionSource
 
     by_host: dict[str, list[Pair]] = {}
     for pair in pairs:
         by_host.setdefault(pair[0].name, []).append(pair)
-    return tuple(SessionSource(rows[0][0], [server for _, server in rows], once=once) for rows in by_host.values())
+    return tuple(
+        SessionSource(rows[0][0], [server for _, server in rows], once=once, dial=dial or contact)
+        for rows in by_host.values()
+    )
 
 
-def look(pairs: Sequence[Pair], *, limit_s: float = LOOK_S) -> tuple[Sight, ...]:
+def look(
+    pairs: Sequence[Pair], *, limit_s: float = LOOK_S, dial: Callable[[Host], Contact] | None = None
+) -> tuple[Sight, ...]:
     """Return a sight of every server, all hosts at once; a host that gives none within the limit is sights with the reason.
 
-    The order is that of the pairs, and nothing is left open but what hangs.
+    `dial`: what connects, where that was begun already. The order is that of the pairs; nothing stays open but what hangs.
     """
-    found = look_at(sources(pairs, once=True), limit_s=limit_s)
+    found = look_at(sources(pairs, once=True, dial=dial), limit_s=limit_s)
     by_name = {(sight.host, sight.server): sight for sight in found}
     return tuple(by_name[host.name, server.name] for host, server in pairs)
 

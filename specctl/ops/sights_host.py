@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from specctl.adapters.redaction import Redactor
@@ -67,8 +67,16 @@ class _Gpus:
 class SessionSource:
     """One host with the servers that are asked about; `once`: for a command that looks once, and leaves nothing for later."""
 
-    def __init__(self, host: Host, servers: Sequence[Server], *, once: bool = False) -> None:
+    def __init__(
+        self,
+        host: Host,
+        servers: Sequence[Server],
+        *,
+        once: bool = False,
+        dial: Callable[[Host], Contact] = contacts.contact,
+    ) -> None:
         self.host = host
+        self._dial = dial
         self._once = once
         self._wanted = tuple(servers)
         self._known = {server.name: _Known(server=server) for server in servers}
@@ -267,7 +275,7 @@ class SessionSource:
             if self._closed:
                 raise ConnectError("the watch has ended", host=self.host.name)
             if self._contact is None:
-                self._contact = contacts.contact(self.host)
+                self._contact = self._dial(self.host)
             return self._contact
 
     def _hang_up(self) -> None:
