@@ -21,10 +21,8 @@ from specctl.errors import EXIT_INTERRUPTED, EXIT_OK, RemoteCommandError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from specctl.measure.bench import Bench, Measured
-    from specctl.ops.bench import Show, Step, Tell
+    from specctl.measure.bench import Bench
     from specctl.ops.bench_reach import Ready
-    from specctl.ui.board import Board
 
 
 def refuse_plot(path: Path) -> None:
@@ -80,7 +78,7 @@ def plan_wire(ready: Ready) -> dict[str, object]:
 
 def run(ready: Ready, *, as_json: bool) -> Bench:
     """Measure under a live view; the first Ctrl-C ends the run under way and keeps whole runs, a second leaves at once."""
-    from specctl.ops import bench
+    from specctl.ops import bench, bench_told
     from specctl.ui.board import Board, Mode, mode_for
     from specctl.ui.theme import console
 
@@ -90,46 +88,11 @@ def run(ready: Ready, *, as_json: bool) -> Bench:
     with Board(screen, mode, hosts=(host,)) as board, _interruptible() as cancel:
         return bench.measure(
             ready,
-            show=_stepper(board, host, drawn=drawn),
-            tell=_teller(board, host),
-            warn=lambda words: board.final(host, "warning", words),
+            show=bench_told.stepping(board, host, drawn=drawn),
+            tell=bench_told.telling(board, host),
+            warn=bench_told.warning(board, host),
             cancel=cancel,
         )
-
-
-def _stepper(board: Board, host: str, *, drawn: bool) -> Show:
-    from specctl.ui import bench_plan
-
-    def show(step: Step) -> None:
-        now = step.progress
-        rest = f"{now.in_flight} in flight  {now.tokens:,} tokens"
-        rest += f", {now.failed} failed" if now.failed else ""
-        text = bench_plan.step(
-            level=step.level,
-            number=step.number,
-            levels=step.levels,
-            run=step.run,
-            runs=step.runs,
-            share=step.share,
-            rest=rest,
-            drawn=drawn,
-        )
-        board.step(host, "bench", text)
-
-    return show
-
-
-def _teller(board: Board, host: str) -> Tell:
-    from specctl.measure.bench import summary
-    from specctl.ui import bench as views
-
-    def tell(_bench: Bench, level: Measured) -> None:
-        speed, length = summary(level, "tokens_s"), summary(level, "accept_length")
-        said = f"{level.name}: {views.rate(None if speed is None else speed.centre)} tok/s"
-        said += "" if length is None else f", accept {length.centre:.2f}"
-        board.final(host, "measured", said + (f"; {len(level.notes)} doubts" if level.notes else ""))
-
-    return tell
 
 
 @contextlib.contextmanager

@@ -71,7 +71,7 @@ def _from_to(least: str, most: str, unit: str) -> str:
     return f"about {most} {unit}" if least == most else f"about {least} to {most} {unit}"
 
 
-def step(*, level: str, number: int, levels: int, run: int, runs: int, share: float, rest: str, drawn: bool) -> str:
+def progress(*, level: str, number: int, levels: int, run: int, runs: int, share: float, rest: str, drawn: bool) -> str:
     """Say how far a bench is, in one line that fits behind a host's name on 80 columns; `drawn`: with a bar, for a terminal."""
     done = min(BAR, int(share * BAR + 0.5))
     bar = "█" * done + "░" * (BAR - done) + f" {share * 100:3.0f} %" if drawn else f"{share * 100:.0f} %"

@@ -104,7 +104,7 @@ def test_duration_is_in_a_unit_that_fits(seconds: tuple[float, float] | None, wo
 
 def test_progress_fits_behind_a_hosts_name_on_80_columns() -> None:
     """The line of a long bench with many levels leaves room for the host and the step."""
-    line = bench_plan.step(
+    line = bench_plan.progress(
         level="1024",
         number=10,
         levels=12,
