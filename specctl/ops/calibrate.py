@@ -79,7 +79,7 @@ class Work:
         )
         if self.stop.asked.is_set():
             raise StoppedError("interrupted by the operator")
-        self.study = replace(self.study, facts=_with_context(self.study.facts, run))
+        self.study = replace(self.study, facts=with_context(self.study.facts, run))
         return self._segment(place, number, run, time.monotonic() - began_s)
 
     def _level(self, place: Place, number: int) -> Level:
@@ -224,7 +224,7 @@ def spoiled(place: Place, run: Run, found: Figures) -> str | None:
     return None
 
 
-def _with_context(facts: Facts, run: Run) -> Facts:
+def with_context(facts: Facts, run: Run) -> Facts:
     """Return the facts with the band of contexts that was measured."""
     sizes = [(each.prompt_tokens, each.output_tokens or 0) for each in run.timings if each.prompt_tokens]
     if not sizes:
