@@ -40,7 +40,9 @@ class Top(App[None]):
     TITLE = "specctl top"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,ctrl+c,ctrl+q", "leave", "quit", show=False, priority=False),
+        Binding("q", "leave", "quit", show=False),
+        # Also over a dialog and in a field.
+        Binding("ctrl+c,ctrl+q", "leave", "quit", show=False, priority=True),
         Binding("question_mark,f1", "help", "help", show=False),
         Binding("t", "light_or_dark", "light or dark", show=False),
         Binding("p", "pause", "pause", show=False),

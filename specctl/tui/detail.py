@@ -46,10 +46,20 @@ def head(sight: Sight, width: int, right: Text) -> Text:
         (95, text(words.one_line(sight.server))),
         (90, text(words.state_text(sight), words.state_style(sight))),
         (85, text(words.mode_text(sight.mode))),
+        (70, _age(sight)),
         *([(60, text(f"release {words.one_line(sight.release)}", "quiet"))] if sight.release else []),
         *([(50, text(words.one_line(", ".join(sight.groups)), "quiet"))] if sight.groups else []),
     ]
     return packed(parts, width, right)
+
+
+def _age(sight: Sight) -> Text:
+    """Say how old the figures are; old ones are no news."""
+    age = sight.age_s if sight.figures_age_s is None else sight.figures_age_s
+    if age is None:
+        return text("no figures", "warn")
+    stale = sight.running is not None and sight.running.stale
+    return text("figures ", "quiet").append(f"{words.ago(age)} old", style="warn" if stale else "quiet")
 
 
 def page(story: Story, width: int, height: int) -> list[Text]:

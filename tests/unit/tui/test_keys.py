@@ -314,9 +314,11 @@ def test_help_opens_and_closes() -> None:
         assert drive(app, look) == (True, True, True)
 
 
-@pytest.mark.parametrize(("key", "before"), [("q", ()), ("ctrl+c", ("enter",)), ("ctrl+q", ("e",))])
+@pytest.mark.parametrize(
+    ("key", "before"), [("q", ()), ("ctrl+c", ("enter",)), ("ctrl+q", ("e",)), ("ctrl+c", ("question_mark",))]
+)
 def test_quits_from_everywhere(key: str, before: tuple[str, ...]) -> None:
-    """q, Ctrl-C and Ctrl-Q leave, from the table, a server and the events."""
+    """q, Ctrl-C and Ctrl-Q leave, from the table, a server and the events, Ctrl-C also over a dialog."""
     app = dashboard()
 
     async def leave(pilot: Pilot[None]) -> bool:

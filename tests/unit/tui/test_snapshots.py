@@ -12,7 +12,7 @@ from specctl.control.sight import Sight
 from specctl.tui.palette import DARK, LIGHT, PLAIN, Palette
 from tests.unit.tui import world
 from tests.unit.tui.driving import dashboard, press, settled
-from tests.unit.tui.pictures import planned
+from tests.unit.tui.pictures import FOLDER, pictures, planned
 from tests.unit.tui.planner import Planner
 
 Compare = Callable[..., bool]
@@ -79,3 +79,13 @@ def test_looks_as_before(name: str, snap_compare: Compare) -> None:
             await planned(app, pilot)
 
     assert snap_compare(app, terminal_size=shot.size, run_before=prepare)
+
+
+@pytest.mark.slow
+def test_the_documentations_pictures_are_of_today() -> None:
+    """docs/images show the dashboard as it is (python -m tests.unit.tui.pictures draws them anew)."""
+    assert {name: drawn == (FOLDER / name).read_text() for name, drawn in pictures().items()} == {
+        "top.svg": True,
+        "top-detail.svg": True,
+        "top-confirm.svg": True,
+    }
