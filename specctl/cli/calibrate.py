@@ -161,7 +161,7 @@ def _begin(
 
     texts = read_prompts(ask.prompts)
     target = calibrate_output.place(*pair, output)
-    wish = calibrate_plan.Wish(ask=ask, modes=modes, way=way)
+    wish = calibrate_plan.Wish(ask=ask, modes=modes, way=way, steal=manner.steal)
     return _run(calibrate_plan.plan(pair, wish, texts), target, manner)
 
 
@@ -175,7 +175,9 @@ def _go_on(chosen: options.Chosen, name: str, limit_s: float | None, output: str
         raise UsageError(f"{old.id} runs on {old.host}", hint="leave --host out")
     pair = options.one(replace(chosen, hosts=(old.host,), servers=(old.server,)).pairs())
     target = calibrate_output.place(*pair, output)
-    return _run(calibrate_plan.plan_on(pair, old, read_prompts(old.ask.prompts), limit_s), target, manner)
+    return _run(
+        calibrate_plan.plan_on(pair, old, read_prompts(old.ask.prompts), limit_s, steal=manner.steal), target, manner
+    )
 
 
 def _run(planning: AbstractContextManager[Planned], target: Output, manner: Manner) -> int:

@@ -44,6 +44,7 @@ class Wish:
     ask: Ask
     modes: tuple[str, ...] = ()
     way: str | None = None
+    steal: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +85,16 @@ def keep(study: Study) -> None:
 @contextmanager
 def plan(pair: tuple[Host, Server], wish: Wish, prompts: tuple[Prompt, ...]) -> Iterator[Planned]:
     """Reach the server and plan a new calibration; yields with the connection open."""
-    with reached(pair) as site:
+    with reached(pair, steal=wish.steal) as site:
         yield _begin(site, wish, prompts)
 
 
 @contextmanager
 def plan_on(
-    pair: tuple[Host, Server], old: Study, prompts: tuple[Prompt, ...], limit_s: float | None
+    pair: tuple[Host, Server], old: Study, prompts: tuple[Prompt, ...], limit_s: float | None, *, steal: bool
 ) -> Iterator[Planned]:
     """Reach the server and go on with a calibration that was kept, while what it holds for still holds."""
-    with reached(pair) as site:
+    with reached(pair, steal=steal) as site:
         yield _go_on(site, old, prompts, limit_s)
 
 

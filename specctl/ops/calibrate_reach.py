@@ -35,21 +35,24 @@ class Site:
 
 
 @contextmanager
-def reached(pair: tuple[Host, Server]) -> Iterator[Site]:
-    """Yield a server that serves and that nobody acts on; raises the SpecctlError of why it cannot be measured."""
+def reached(pair: tuple[Host, Server], *, steal: bool = False) -> Iterator[Site]:
+    """Yield a server that serves and that nobody acts on; raises the SpecctlError of why it cannot be measured.
+
+    `steal`: whoever holds it is to lose it.
+    """
     host, server = pair
     with contacts([host]) as found:
         contact = found[host.name]
         if isinstance(contact, SpecctlError):
             raise contact
         try:
-            yield _site(contact, server)
+            yield _site(contact, server, steal=steal)
         except SpecctlError as error:
             error.host = error.host or host.name
             raise
 
 
-def _site(contact: Contact, server: Server) -> Site:
+def _site(contact: Contact, server: Server, *, steal: bool) -> Site:
     host_facts = reach(contact, server)
     facts = host_facts.servers[server.name]
     host = contact.host.name
@@ -60,7 +63,7 @@ def _site(contact: Contact, server: Server) -> Site:
         )
     if facts.guard is not None:
         raise UsageError(f"server {server.name}: {facts.guard.words()}", hint="wait for its end: specctl status")
-    if facts.lease is not None:
+    if facts.lease is not None and not steal:
         raise LockHeldError(
             f"{facts.lease.owner} acts on server {server.name}", hint=f"specctl lock status --host {host}"
         )
