@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.text import Text
@@ -143,6 +144,7 @@ def test_a_bare_sight_shows_no_figure() -> None:
     assert not any(char.isdigit() for line in figures for char in line), figures
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(2), deadline=None, suppress_health_check=list(HealthCheck))
 @given(fleets=st.lists(st.lists(hostile.SIGHT, min_size=1, max_size=4), min_size=4, max_size=4))
 def test_no_sight_crashes_the_app(fleets: list[list[Sight]]) -> None:
