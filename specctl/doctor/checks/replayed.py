@@ -53,7 +53,7 @@ def _of(kinds: Iterable[Kind], *, needs: tuple[str, ...] = ()) -> Judge:
 def _hit(found: ReplayResult, counts: Mapping[Kind, int]) -> Hit:
     shown = [one for one in found.divergences if one.kind in counts]
     total = sum(counts.values())
-    kinds = ", ".join(f"{kind.value}: {count}" for kind, count in counts.items())
+    kinds = ", ".join(f"{count} × {kind.value}" for kind, count in counts.items())
     first = (
         f"the first in step {shown[0].step}, request {shown[0].rid}"
         if shown

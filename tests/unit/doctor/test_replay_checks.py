@@ -61,7 +61,7 @@ CASES = (
         name="a wrong token",
         kind=Hit,
         evidence=traced(mutate=bent.wrong_token),
-        words=("is not the accepted one: 1",),
+        words=("1 × a committed token is not the accepted one",),
     ),
     Case(id="L010", name="well", kind=Clear, evidence=WELL, words=("12 verify steps of 2 requests agree",)),
     Case(id="L010", name="no steps", kind=Unsure, evidence=NOTHING, words=("no verify step",)),
