@@ -59,11 +59,14 @@ test-sglang: $(STAMP) ## Test against the real SGLang (skipped with a reason wit
 soak: $(STAMP) ## Run the long counts (about 90 minutes): properties with many more examples, cycles of deploys with faults.
 	SPECCTL_SOAK=1 $(PYTEST) -m "soak and not sglang" tests
 
-bench: $(STAMP) ## Measure start-up against pyinfra, the lab engine, the agent against nvitop-exporter, and a replay of 14 days.
+bench: $(STAMP) ## Measure start-up, the lab engine, the agent, a replay of 14 days, the dashboard, experiments (about an hour).
 	$(ENVIRONMENT) $(BIN)/python benchmarks/cli_startup.py
 	$(ENVIRONMENT) $(BIN)/python benchmarks/lab_engine.py
 	$(ENVIRONMENT) $(BIN)/python benchmarks/agent_footprint.py
 	$(ENVIRONMENT) $(BIN)/python benchmarks/simulate.py
+	$(ENVIRONMENT) $(BIN)/python benchmarks/top.py
+	$(ENVIRONMENT) $(BIN)/python benchmarks/ab.py
+	$(ENVIRONMENT) $(BIN)/python benchmarks/calibrate.py
 
 lock: ## Renew the lock files (needs uv).
 	PATH="$(CURDIR)/$(BIN):$$PATH" uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.lock

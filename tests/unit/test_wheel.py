@@ -15,7 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HEAVY = frozenset({"numpy", "safetensors", "sglang", "starlette", "tokenizers", "torch", "uvicorn"})
-BASE = frozenset({"fabric", "jinja2", "paramiko", "pydantic", "pyyaml", "rich", "supervisor", "typer"})
+BASE = frozenset(
+    {"fabric", "jinja2", "matplotlib", "paramiko", "pydantic", "pyyaml", "rich", "supervisor", "textual", "typer"}
+)
 EXAMPLE = "specctl/_shipped/inventory/example.yaml"
 BUILD = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
 # What no import names, so that only a look into the wheel tells whether it is there.
@@ -87,8 +89,13 @@ def test_every_module_and_datum_is_there(names: frozenset[str]) -> None:
 
 
 def test_nothing_else_is_there(names: frozenset[str]) -> None:
-    """No test, benchmark, cache or checkpoint travels with the wheel: the command, the agent and their metadata."""
-    assert {name.split("/")[0].partition("-")[0] for name in names} == {"specctl", "specctl_agent", "specctl_fleet"}
+    """No test, benchmark, cache or checkpoint travels with the wheel: the command, the agent, the plugin and their metadata."""
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {
+        "sglang_ddtree",
+        "specctl",
+        "specctl_agent",
+        "specctl_fleet",
+    }
     assert not [name for name in names if name.endswith(FOREIGN_SUFFIXES)]
 
 
