@@ -118,14 +118,14 @@ def calibrate(page: Page, *, quick: bool) -> None:
         "## calibrate\n\nWhich mode for which concurrency; the agent reads the file that comes of it"
         " ([calibrate.md](calibrate.md))."
     )
-    for_, levels = ("1m", "1,2") if quick else ("8m", "1,2,4,8")
+    for_, span = ("1m", "1..2") if quick else ("10m", "1..8")
     words = (
         "--host",
         HOST,
         "--for",
         for_,
         "--concurrency",
-        levels,
+        span,
         "--output",
         "calibration.json",
         "--plot",

@@ -11,7 +11,7 @@ from specctl.measure.intervals import Interval, median_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What was measured, as far as it is known: the server, what it claims to run, and the machine.
+    """What was measured, as far as it is known: the server, what it claims to run, whether a deploy proved that, and the machine.
 
     `launch_digest`: of argv and environment of the release that is deployed. `engine_seed` tells one start of the engine from
     another. `gpus` as in "8× RTX PRO 6000".
@@ -21,6 +21,7 @@ class Subject:
     server: str
     profile: str
     mode: str | None = None
+    proven: bool | None = None
     engine_version: str | None = None
     engine_seed: int | None = None
     release: str | None = None

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
+from specctl.control import mode as modes
 from specctl.control.sample import engine_info
 from specctl.control.sample.engine import EngineInfo
+from specctl.control.sight_facts import proof_of
 from specctl.errors import LockHeldError, SpecctlError, UnhealthyError, UsageError
 from specctl.fleet.types import Host, Server
 from specctl.measure.bench import Subject
@@ -26,6 +28,7 @@ from specctl.ops.load_counters import counters, info
 from specctl.ops.load_request import Line, send
 from specctl.ops.stored import reach
 from specctl.rollout import reading
+from specctl.rollout.agent_moves import live_move
 from specctl.rollout.facts import HostFacts, ServerFacts, as_deployed, stored_launch
 
 PROBE_S = 120.0
@@ -237,11 +240,13 @@ def subject(host_facts: HostFacts, facts: ServerFacts, server: Server, told: Eng
     """Say what is measured, as far as it is known."""
     current = facts.current
     launch = None if current is None else stored_launch(current.manifest, current.algo)
+    mode = claimed_mode(told, server)
     return Subject(
         host=host_facts.host,
         server=server.name,
         profile=server.profile.name,
-        mode=claimed_mode(told, server),
+        mode=mode,
+        proven=proven_as(facts, mode),
         engine_version=None if told is None else told.version,
         engine_seed=None if told is None else told.seed,
         release=None if current is None else current.id,
@@ -266,6 +271,15 @@ def claimed_mode(told: EngineInfo | None, server: Server) -> str | None:
         return None
     found = engine_info.claimed(told, server.profile, server.knobs)
     return None if found is None else str(found)
+
+
+def proven_as(facts: ServerFacts, mode: str | None) -> bool | None:
+    """Say whether what runs was proven when it was put there; None where no record says, or the engine claims another algo."""
+    if mode is None or facts.current is None:
+        return None
+    moved = live_move(facts)
+    algo, proven = (facts.current.algo, proof_of(facts)) if moved is None else (moved.algo, moved.proven)
+    return proven if modes.parse(mode).algo == algo else None
 
 
 def gpus_word(host_facts: HostFacts) -> str | None:

@@ -83,7 +83,7 @@ COLUMNS = (
 
 def title(subject: Subject) -> Text:
     """Say what was measured, in a line."""
-    mode = f"{subject.mode}, claimed" if subject.mode else f"mode {UNKNOWN}"
+    mode = f"{subject.mode}, {'proven' if subject.proven else 'claimed'}" if subject.mode else f"mode {UNKNOWN}"
     release = f"release {subject.release}" if subject.release else "not deployed by specctl"
     parts = [subject.server, subject.profile, mode, *([subject.gpus] if subject.gpus else []), release]
     return Text.assemble((plain(subject.host), "host"), plain(" · " + " · ".join(parts)))

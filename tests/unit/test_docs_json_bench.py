@@ -27,7 +27,7 @@ BARE = Bench(
     levels=(Measured(name="2.5/s", runs=(Figures(),)),),
 )
 SUBJECT = Subject(
-    host="gpu1", server="chat", profile="lab", mode="none", engine_version="1", engine_seed=1, release="1",
+    host="gpu1", server="chat", profile="lab", mode="none", proven=True, engine_version="1", engine_seed=1, release="1",
     launch_digest="abc", target="big", draft="small", gpus="8× H200", driver="580", kernel="6.1", specctl="0.1.0",
 )  # fmt: skip
 GPUS = GpuFigures(

@@ -72,6 +72,12 @@ def test_plan_says_what_will_be_sent_and_for_how_long() -> None:
     assert "warning  hot" in text
 
 
+@pytest.mark.parametrize(("proven", "word"), [(True, "proven"), (False, "claimed"), (None, "claimed")])
+def test_title_tells_a_proof_from_a_claim(*, proven: bool | None, word: str) -> None:
+    """What a deploy proved is called proven; what the engine only says is claimed, also where no record tells."""
+    assert f"dflash:block_size=8, {word} · 8× H200" in views.title(replace(SUBJECT, proven=proven)).plain
+
+
 def test_plan_of_a_loop_that_lasts_seconds_says_at_least() -> None:
     """How much such a loop sends depends on the engine: the count is a least one."""
     lines = bench_plan.lines(
