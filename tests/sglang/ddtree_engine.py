@@ -99,6 +99,10 @@ class Engine:
         assert len(lines) == 1, name
         return float(lines[0].rsplit(" ", 1)[1])
 
+    def flush(self) -> None:
+        """Forget all prompts; the engine waits until its last step is settled, and refuses where that does not come."""
+        self.read("/flush_cache?timeout=30")
+
     def log(self) -> str:
         """Return all that the engine printed."""
         return self.log_path.read_text(errors="replace")

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from scipy import stats  # type: ignore[import-untyped]  # it ships no types
+from scipy import stats
 
 from tests.sglang import ddtree_cases as cases
 from tests.sglang.ddtree_cases import PROMPTS, TOKENS, Plain
@@ -214,18 +214,18 @@ def test_mutants_change_the_text(tree: Engine, plain: Plain, mutant: str) -> Non
     """A wrong mask, a wrong position, keys left where they were and an unverified draft are each caught by the text."""
     tree.mutate(mutant)
     try:
-        tree.read("/flush_cache")
+        tree.flush()
         found = [answer.tokens for answer in tree.ask_all(cases.plain_bodies())]
     finally:
         tree.mutate("")
-        tree.read("/flush_cache")
+        tree.flush()
     assert found != plain.texts
     assert [answer.tokens for answer in tree.ask_all(cases.plain_bodies())] == plain.texts
 
 
 def going_on(engine: Engine, plain: Plain, *, fresh: bool) -> list[float]:
     """Return accept lengths of prompts that go on from the plain texts: in the cache that trees left, or read afresh."""
-    engine.read("/flush_cache")
+    engine.flush()
     if not fresh:
         assert [answer.tokens for answer in engine.ask_all(cases.plain_bodies())] == plain.texts
     prompts = [[*ids, *text, 7] for ids, text in zip(PROMPTS, plain.texts, strict=True)]
