@@ -247,7 +247,7 @@ def knobs_of(mode: Mode) -> Mapping[str, int]:
     """Return a mode's knobs in the order in which its algo names them."""
     told = dict(mode.knobs)
     known = [knob.name for knob in ALGOS[mode.algo].knobs] if mode.algo in ALGOS else []
-    return {name: told[name] for name in [*(name for name in known if name in told), *(set(told) - set(known))]}
+    return {name: told[name] for name in [*(name for name in known if name in told), *sorted(set(told) - set(known))]}
 
 
 def mode_of(algo: str, knobs: Mapping[str, int]) -> Mode:

@@ -55,7 +55,9 @@ class LiveWay:
         if accepted(reply) and wrong == ():
             return
         why = refusal(reply) if not accepted(reply) else "; ".join(wrong or ("/server_info does not tell",))
-        raise RemoteCommandError(f"the engine did not go to {mode}: {why}", hint="--restart starts the engine anew for each mode")
+        raise RemoteCommandError(
+            f"the engine did not go to {mode}: {why}", hint="--restart starts the engine anew for each mode"
+        )
 
 
 @dataclass(slots=True)

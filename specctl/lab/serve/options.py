@@ -66,7 +66,9 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Options:
     merged = configfile.merge(argv)
     found = parser.parse_args(merged)
     try:
-        injected = faults.parse([name for text in found.inject for name in text.split(",")], allowed=faults.allowed(environ))
+        injected = faults.parse(
+            [name for text in found.inject for name in text.split(",")], allowed=faults.allowed(environ)
+        )
     except faults.FaultRefusedError as error:
         parser.error(str(error))
     algorithm = found.speculative_algorithm

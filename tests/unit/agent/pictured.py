@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specctl.control.mode import mode
-from specctl.control.sample.engine import Activity, DecodeSums, EngineInfo, EngineSample
+from specctl.control.sample.engine import Activity, DecodeSums, EngineInfo, EngineLoad, EngineSample
 from specctl.control.sample.gpu import (
     GpuFacts,
     GpuLinks,
@@ -89,6 +89,8 @@ SERVER = ServerPicture(
     sample=SAMPLE,
     sample_age_s=0.5,
     figures=Figures(span_s=300.0, known_s=300.0, concurrency=9.0, decoded=SUMS),
+    load=EngineLoad(running=7, waiting=2, used_tokens=1000, pool_tokens=8000, age_s=0.25, lifetime_accept_length=3.1),
+    now=Figures(span_s=10.0, known_s=10.0, concurrency=9.0, decoded=SUMS),
     info=EngineInfo(version="0.5.23"),
     decided=Decided(
         text="switch dflash",
@@ -109,7 +111,7 @@ SERVER = ServerPicture(
     mode_s={"dflash": 7200.0, "ddtree:tree_budget=16": 1800.5},
     switches=(SwitchCount(old="dflash", new="ddtree:tree_budget=16", means="restart", result="done", count=2),),
     lost_s=961.25,
-    history=((7, 2, 512.0), (None, None, None)),
+    history=((7, 2, 512.0, 2.3), (None, None, None, None)),
 )
 FULL = Picture(
     at_s=1000.0,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special, stats  # type: ignore[import-untyped]  # it ships no types
+from scipy import special, stats
 
 from specctl.measure import intervals
 from specctl.measure.chance import seeded
