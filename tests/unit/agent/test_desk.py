@@ -69,7 +69,7 @@ def test_why_has_what_stands_now(tmp_path: Path) -> None:
 def test_history_is_bounded_and_of_one_server(tmp_path: Path) -> None:
     """The newest points of the one server, oldest first; of two servers one has to be named."""
     told = through(desk(tmp_path).answer(wire.History(points=1)))
-    assert (told["server"], told["points"]) == ("k26", [[None, None, None]])
+    assert (told["server"], told["points"]) == ("k26", [[None, None, None, None]])
     with pytest.raises(UsageError, match="which server is meant") as unclear:
         desk(tmp_path, TWO).answer(wire.History(points=1))
     assert unclear.value.hint == "the agent watches k26, chat"
