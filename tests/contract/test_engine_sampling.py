@@ -32,6 +32,8 @@ from specctl_agent.samplers.journal_source import FileSource
 from tests import labmodels
 from tests.labserver import ALLOW_FAULTS, LabServer, free_port, wait_until
 
+pytestmark = pytest.mark.slow
+
 INVENTORY = b"""
 models: {tiny: {path: /srv/tiny}, tiny-draft: {kind: draft, path: /srv/tiny-draft, target: tiny}}
 servers: {chat: {engine: lab, target: tiny, draft: tiny-draft, port: 30001, algo: dflash}}

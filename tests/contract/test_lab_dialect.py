@@ -14,6 +14,8 @@ from tests.contract.recordings import RECORDED, lines, recorded, rows
 from tests.labmodels import Folders
 from tests.labserver import LabServer, wait_until
 
+pytestmark = pytest.mark.slow
+
 PREFIX = "sglang:"
 
 

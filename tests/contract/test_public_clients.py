@@ -17,6 +17,8 @@ import pytest
 from tests.labmodels import Folders
 from tests.labserver import LabServer, free_port, wait_until
 
+pytestmark = pytest.mark.slow
+
 KEY = "k1"
 ROUTER = "0.3.2"
 

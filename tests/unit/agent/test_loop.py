@@ -20,6 +20,8 @@ from tests.agentworld import ACT, KNOBS
 from tests.labserver import LabServer
 from tests.unit.agent.hostworld import API_KEY, World, calibrate, lay_out
 
+pytestmark = pytest.mark.slow
+
 TREE = ("--speculative-algorithm", "DDTREE")
 NOW = replace(ACT, min_dwell_s=0.0, knobs={})
 CHAIN_WINS = {

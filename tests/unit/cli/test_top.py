@@ -14,6 +14,8 @@ from typer.testing import CliRunner, Result
 from specctl.cli import main as command_line
 from specctl.errors import SpecctlError
 
+pytestmark = pytest.mark.slow
+
 INVENTORY = """
 models:
   m: {path: /models/m}

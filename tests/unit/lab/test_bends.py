@@ -16,6 +16,8 @@ from specctl.lab.seam import RIGHT, Seam
 from specctl.lab.types import Generation, Mode, StepReport, Verify
 from tests.unit.lab.runs import CONTEXT, NONE, linear, requests, run, tree
 
+pytestmark = pytest.mark.slow
+
 TOKENS_WRONG = ("mask-wrong", "position-off-by-one", "position-is-index", "kv-not-moved")
 TOKENS_RIGHT = ("features-wrong", "drafts-discarded", "walk-short", "budget-ignored")
 

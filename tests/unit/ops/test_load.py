@@ -14,6 +14,8 @@ from specctl.ops.load import Progress, expected_requests, expected_tokens, run_l
 from tests.labserver import wait_until
 from tests.unit.ops.engines import Asked, SmallEngine, chunk, paced, whole
 
+pytestmark = pytest.mark.slow
+
 PROMPTS = (Prompt(id="a", kind="code", text="def f():"), Prompt(id="b", kind="chat", text="hello"))
 
 

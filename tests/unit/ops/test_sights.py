@@ -17,6 +17,8 @@ from specctl.errors import ConnectError, RemoteCommandError, SpecctlError, Usage
 from specctl.ops.sights import Watch, look_at
 from tests import sights
 
+pytestmark = pytest.mark.slow
+
 LIMIT_S = 10.0
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.text import Text
@@ -17,6 +18,8 @@ from specctl.tui.dialogs import ErrandView, Menu, WishForm
 from specctl.tui.wishes import Deed, Errand, Phase, Talk, Wish
 from tests.examples import examples
 from tests.unit.tui.driving import dashboard, drive, press, screen, seen, until
+
+pytestmark = pytest.mark.slow
 
 ALGOS = ("none", "dflash", "ddtree")
 

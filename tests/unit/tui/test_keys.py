@@ -15,6 +15,8 @@ from specctl.tui.server_view import ServerView
 from tests.unit.tui import world
 from tests.unit.tui.driving import dashboard, drive, press, screen, seen, settled
 
+pytestmark = pytest.mark.slow
+
 HOSTS = ("b300-1", "b300-2", "ct200", "ct201", "ct202", "lab-3")
 
 

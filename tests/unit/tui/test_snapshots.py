@@ -15,6 +15,8 @@ from tests.unit.tui.driving import dashboard, press, settled
 from tests.unit.tui.pictures import FOLDER, pictures, planned
 from tests.unit.tui.planner import Planner
 
+pytestmark = pytest.mark.slow
+
 Compare = Callable[..., bool]
 
 

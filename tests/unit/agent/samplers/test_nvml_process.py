@@ -16,6 +16,8 @@ from specctl_agent.samplers import nvml_wire as wire
 from specctl_agent.samplers.nvml_process import ChildProcess
 from tests.nvml.standin import Scenario
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 20.0
 
 # An agent that starts its NVML process, asks for one look, says its pid, and then neither reads nor ends.

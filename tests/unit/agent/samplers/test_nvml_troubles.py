@@ -19,6 +19,8 @@ from specctl_agent.samplers.runner import Slot
 from tests.nvml.standin import GPUS, LIBRARY, Scenario, uuid
 from tests.unit.agent.samplers.looks import IMPATIENT, PATIENCE_S, QUICK, child, problem, until, whole
 
+pytestmark = pytest.mark.slow
+
 
 def test_one_lost_gpu_leaves_the_others(nvml: Scenario, sampler: NvmlSampler) -> None:
     """A GPU that falls off the bus is named with its error, the others go on, and it comes back by itself."""

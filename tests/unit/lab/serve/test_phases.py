@@ -8,9 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from specctl.lab.serve import phases
 from tests.labmodels import Folders
 from tests.labserver import LabServer, wait_until
+
+pytestmark = pytest.mark.slow
 
 
 def read_bytes(server: LabServer) -> int:
