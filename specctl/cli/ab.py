@@ -228,7 +228,7 @@ def _show(plan: Planned, manner: Manner) -> None:
         return
     out = console()
     width = out.width if out.is_terminal else None
-    text = views.cost_text(cost.loads, cost.load_s, cost.measuring_s)
+    text = views.cost_text(cost.loads, cost.load_s, cost.measuring_s, assumed=cost.assumed)
     rows = dict.fromkeys(row for one in plan.plans if one.checks for row in checks.plan_rows(one.checks))
     out.print(views.plan_view(plan.trial, text, checks=tuple(rows), width=width), soft_wrap=width is None)
 

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from statistics import median
 from typing import TYPE_CHECKING
 
 from specctl.adapters import runs
+from specctl.doctor.evidence import Speed
 from specctl.errors import ConnectError, LockHeldError, NoHealthyReleaseError, SpecctlError, UsageError
 from specctl.fleet.types import Server
 from specctl.measure import ab_design
@@ -17,7 +19,7 @@ from specctl.measure.ab_trial import Ask, Trial, changed
 from specctl.measure.ab_wire import MisreadError, trial_of, trial_wire
 from specctl.measure.load import Prompt
 from specctl.measure.prompts import digest
-from specctl.ops import ab_arms, ab_segment, ab_ways
+from specctl.ops import ab_arms, ab_segment, ab_ways, kept_speeds
 from specctl.ops.ab_arms import Arms
 from specctl.ops.ab_segment import Measuring
 from specctl.ops.ab_switch import Bench, Stop
@@ -41,11 +43,15 @@ ASSUMED_TOKENS_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What an experiment takes: how many loads are left, what one takes by this host's past (None: no load is on record)."""
+    """What an experiment takes: how many loads are left, what one takes by this host's past (None: no load is on record).
+
+    `assumed`: how fast a request is was never measured here, so that `measuring_s` is a guess.
+    """
 
     loads: int
     load_s: float | None
     measuring_s: float
+    assumed: bool = False
 
     @property
     def total_s(self) -> float | None:
@@ -160,7 +166,11 @@ def _plan(
         arms=arms,
         trial=trial,
         prompts=prompts,
-        cost=cost(trial, [load.total_s for server in arms.servers for load in facts.past_loads(server.algo)]),
+        cost=cost(
+            trial,
+            [load.total_s for server in arms.servers for load in facts.past_loads(server.algo)],
+            kept_speeds.known(contact.host, pair[0]),
+        ),
         plans=plans,
         templates=templates,
     )
@@ -238,18 +248,35 @@ def _checked(
     return tuple(plans)
 
 
-def cost(trial: Trial, loads_s: Sequence[float]) -> Cost:
-    """Say what is left of an experiment: a load a segment and one to bring back what ran (a live one has none), and measuring."""
+def cost(trial: Trial, loads_s: Sequence[float], speeds: Sequence[Speed] = ()) -> Cost:
+    """Say what is left of an experiment: a load a segment and one to bring back what ran (a live one has none), and measuring.
+
+    A request is taken to be as fast as in the segments so far or, before the first, as in what this machine kept of the server.
+    """
     left = len(trial.order) - len(trial.segments)
     known = [segment.load_s for segment in trial.segments if segment.load_s is not None] or list(loads_s)
     ask = trial.ask
-    request_s = ask.tokens / ASSUMED_TOKENS_S
+    tokens_s = _request_tokens_s(trial, speeds)
+    request_s = ask.tokens / (tokens_s or ASSUMED_TOKENS_S)
     run_s = max(ask.seconds, ask.rounds * request_s) + (ask.warmup + 1) * request_s
     return Cost(
         loads=0 if ask.live else left + 1,
         load_s=sum(known) / len(known) if known else None,
         measuring_s=left * len(ask.concurrency) * ask.runs * run_s,
+        assumed=tokens_s is None,
     )
+
+
+def _request_tokens_s(trial: Trial, speeds: Sequence[Speed]) -> float | None:
+    """Return tokens a second of one request, as far as they were ever measured."""
+    own = [
+        found / level
+        for segment in trial.segments
+        for level in trial.ask.concurrency
+        if (found := segment.value(level, "tokens_s"))
+    ]
+    kept = [speed.tokens_s / speed.concurrency for speed in speeds if speed.concurrency]
+    return median(own or kept) if own or kept else None
 
 
 def carry_out(plan: Planned, reporter: Reporter, stop: Stop, *, steal: bool = False) -> Ended:

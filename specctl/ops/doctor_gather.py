@@ -12,7 +12,7 @@ from specctl.doctor import lines
 from specctl.doctor.evidence import Evidence, GpuLook, Log, Observation
 from specctl.errors import ConnectError, SpecctlError
 from specctl.fleet.types import Server
-from specctl.ops import agent, doctor_configuration, doctor_gpus, doctor_look, doctor_speeds
+from specctl.ops import agent, doctor_configuration, doctor_gpus, doctor_look, kept_speeds
 from specctl.ops.contact import Contact
 from specctl.ops.doctor_files import reader_of
 from specctl.ops.doctor_look import Looks
@@ -70,7 +70,7 @@ def gather(found: Subject, wish: Wish) -> Evidence:
         started_s = _started(found)
         info, said = (None, {}) if client is None else doctor_look.info(client)
         stated = doctor_configuration.configuration(contact, found.wanted, found.facts, info, said)
-        speeds = doctor_speeds.known(contact.host, found.wanted)
+        speeds = kept_speeds.known(contact.host, found.wanted)
     finally:
         seen: Sequence[Observation] = () if looks is None else looks.close()
     gpus += doctor_gpus.look(contact) if gpus else ()

@@ -72,9 +72,9 @@ def sends(trial: Trial) -> str:
     )
 
 
-def cost_text(loads: int, load_s: float | None, measuring_s: float) -> str:
-    """Say what it takes in minutes."""
-    measuring = f"about {age(measuring_s)} of measuring"
+def cost_text(loads: int, load_s: float | None, measuring_s: float, *, assumed: bool = False) -> str:
+    """Say what it takes in minutes; `assumed`: for a speed that nobody has measured here."""
+    measuring = f"about {age(measuring_s)} of measuring{' if its speed is a usual one' if assumed else ''}"
     if loads == 0:
         return f"{measuring}; the server goes on serving"
     if load_s is None:

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from specctl.control.mode import mode
+from specctl.doctor.evidence import Speed
 from specctl.errors import UsageError
 from specctl.fleet.types import Server
 from specctl.measure.ab_trial import Ask
-from specctl.ops.ab import cost, seen
+from specctl.ops.ab import ASSUMED_TOKENS_S, cost, seen
 from specctl.ops.ab_segment import level_of, name_of
 from specctl.ops.ab_ways import Brief, mode_of, refuse_cold
 from specctl.rollout.gate_types import GateState
@@ -59,8 +61,20 @@ def test_cost_is_a_load_a_segment_and_one_back() -> None:
     assert (cost(begun, []).load_s, cost(begun, []).total_s) == (None, None)
     half = replace(WHOLE, segments=WHOLE.segments[:4])
     assert (cost(half, [1.0]).loads, cost(half, [1.0]).load_s) == (5, 480.0)
-    assert cost(half, [1.0]).measuring_s == pytest.approx(cost(begun, []).measuring_s / 2)
+    assert cost(half, [1.0]).measuring_s < cost(begun, []).measuring_s
     assert cost(replace(begun, ask=replace(begun.ask, live=True)), [400.0]).loads == 0
+
+
+def test_cost_goes_by_what_was_measured() -> None:
+    """A request is as fast as in the experiment's own segments, then as in kept benches; without either the guess is called one."""
+    begun = replace(WHOLE, segments=())
+    fast = Speed(mode=mode("dflash"), tokens_s=4000.0, concurrency=8.0)
+    guessed, known = cost(begun, []), cost(begun, [], [fast])
+    assert (guessed.assumed, known.assumed) == (True, False)
+    assert known.measuring_s == pytest.approx(guessed.measuring_s * ASSUMED_TOKENS_S / 500.0)
+    half = replace(WHOLE, segments=WHOLE.segments[:4])
+    assert cost(half, [], [fast]) == cost(half, [])
+    assert not cost(half, []).assumed
 
 
 def test_runs_differ_in_their_prompts_and_arms_do_not() -> None:

@@ -15,7 +15,7 @@ from specctl.fleet.types import Origin
 from specctl.measure.bench import Bench, Measured, Setting, Subject
 from specctl.measure.bench_wire import as_wire
 from specctl.measure.figures import Figures
-from specctl.ops import doctor_speeds
+from specctl.ops import kept_speeds
 from tests import fakes
 
 CHAIN = "dflash:block_size=8"
@@ -48,7 +48,7 @@ def test_benches_of_this_server_alone_are_figures() -> None:
     keep(2, host="gpu2")
     keep(3, server="other")
     keep(4, mode="warp:speed=9")
-    assert doctor_speeds.known(fakes.HOST, fakes.SERVER) == (
+    assert kept_speeds.known(fakes.HOST, fakes.SERVER) == (
         Speed(
             mode=parse(CHAIN),
             tokens_s=110.5,
@@ -66,7 +66,7 @@ def test_a_damaged_run_hides_no_other(tmp_path: Path) -> None:
     keep(1)
     (tmp_path / "specctl" / "runs" / "bench-20261130-100009-abcd.json").write_text("{", encoding="utf-8")
     runs.keep("bench-20261130-100008-abcd", {"subject": 7})
-    assert len(doctor_speeds.known(fakes.HOST, fakes.SERVER)) == 1
+    assert len(kept_speeds.known(fakes.HOST, fakes.SERVER)) == 1
 
 
 def test_measured_points_of_the_calibration_are_figures(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_measured_points_of_the_calibration_are_figures(tmp_path: Path) -> None:
     place = Origin(layer="servers", file=str(tmp_path / "inventory.yaml"))
     agent = replace(fakes.SERVER.agent, calibration="cal.json")
     server = replace(fakes.SERVER, agent=agent, provenance={"agent.calibration": place})
-    found = doctor_speeds.known(fakes.HOST, server)
+    found = kept_speeds.known(fakes.HOST, server)
     assert [(str(one.mode), one.concurrency, one.tokens_s) for one in found] == [
         ("none", 1.0, 98.0),
         (CHAIN, 1.0, 110.0),
@@ -87,4 +87,4 @@ def test_measured_points_of_the_calibration_are_figures(tmp_path: Path) -> None:
 def test_a_calibration_that_cannot_be_read_tells_nothing() -> None:
     """The doctor goes on without."""
     server = replace(fakes.SERVER, agent=replace(fakes.SERVER.agent, calibration="/no/such.json"))
-    assert doctor_speeds.known(fakes.HOST, server) == ()
+    assert kept_speeds.known(fakes.HOST, server) == ()
