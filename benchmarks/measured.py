@@ -91,8 +91,8 @@ def compare(page: Page, *, quick: bool) -> None:
     )
     page.say(
         "## ab\n\nA tree of one chain (seven nodes, one alternative a depth) against the chain: the same drafts are verified,"
-        " so that answers and accept length must be the same to the last digit ([ab.md](ab.md)).\nA step of the lab's tree code costs more"
-        " than one of its chain, and throughput is lower by as much as steps a second are."
+        " so that answers and accept length must be the same to the last digit ([ab.md](ab.md)).\n"
+        "A step of the lab's tree code costs more than one of its chain, and throughput is lower by as much as steps a second are."
     )
     page.run(
         "ab", "--host", HOST, "--a", "dflash", "--b", "ddtree:tree_budget=7,topk_cap=1", "--concurrency", "1", *size,
