@@ -12,10 +12,10 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from specctl.doctor import basis
+from specctl.doctor import basis, decide
 from specctl.doctor.basis import Committed, Estimate, Told
 from specctl.doctor.evidence import Evidence, Pair
-from specctl.doctor.types import Clear, Hit, Verdict
+from specctl.doctor.types import Clear, Hit, Unsure, Verdict
 from specctl.lint.types import Severity
 
 NOTHING_LOST = "none on tokens"
@@ -100,20 +100,50 @@ def short_lines(evidence: Evidence) -> Hit | None:
 
     A commit that is a little low passes the audit, which cannot know of ends; here they were counted.
     """
+    found = _short(evidence)
+    if found is None or len(found.short) <= found.ends:
+        return None
+    drafts, commit = found.short[-1]
+    return Hit(
+        message=f"{drafts:.2f} accepted drafts make a commit of {drafts + found.bonus:.2f}, and it says {commit:.2f}",
+        evidence=(
+            f"{len(found.short)} of {found.lines} tree lines fall short, and {found.ends} requests ended meanwhile",
+        ),
+    )
+
+
+def ended(evidence: Evidence) -> Unsure | None:
+    """Say that a short commit may be the ends of requests: a few lines of a few steps each, and as many requests ended in them.
+
+    None where ends were not counted, or are too few for so many lines.
+    """
+    found = _short(evidence)
+    if found is None or not found.short or len(found.short) > found.ends:
+        return None
+    reason = f"{len(found.short)} of {found.lines} tree lines fall short, and {found.ends} requests ended meanwhile"
+    return Unsure(reason=reason, decide=decide.LOAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Short:
+    """Drafts and commit of each tree line that falls short, of so many lines; requests that ended in their time."""
+
+    short: tuple[tuple[float, float], ...]
+    lines: int
+    ends: int
+    bonus: int
+
+
+def _short(evidence: Evidence) -> _Short | None:
+    """Return the lines that fall short and the ends of their time; None where ends were not counted, or nobody knows the bonus."""
     ends, windows = _ends(evidence)
     if ends is None or evidence.counts_bonus is None:
         return None
     bonus = 1 if evidence.counts_bonus else 0
     told = [(one.tree.accepted_drafts, one.tree.commit) for one in windows if one.tree is not None]
     pairs = [(drafts, commit) for drafts, commit in told if drafts is not None and commit is not None]
-    short = [(drafts, commit) for drafts, commit in pairs if commit < drafts + bonus - 2 * basis.ROUNDING]
-    if len(short) <= ends:
-        return None
-    drafts, commit = short[-1]
-    return Hit(
-        message=f"{drafts:.2f} accepted drafts make a commit of {drafts + bonus:.2f}, and it says {commit:.2f}",
-        evidence=(f"{len(short)} of {len(pairs)} tree lines fall short, and {ends} requests ended meanwhile",),
-    )
+    short = tuple((drafts, commit) for drafts, commit in pairs if commit < drafts + bonus - 2 * basis.ROUNDING)
+    return _Short(short=short, lines=len(pairs), ends=ends, bonus=bonus)
 
 
 def _ends(evidence: Evidence) -> tuple[int | None, Sequence[Pair]]:

@@ -81,6 +81,8 @@ def _commit(ask: Ask, needed: str, evidence: Evidence) -> Verdict:
     verdict = _of_lines(ask, needed, MOST_PARTS, evidence)
     if isinstance(verdict, Clear):
         verdict = truth.short_lines(evidence) or verdict
+    elif isinstance(verdict, Hit) and truth.weigh(evidence) is None:
+        verdict = truth.ended(evidence) or verdict
     return truth.of_commit(verdict, evidence) if isinstance(verdict, Hit) else verdict
 
 

@@ -26,7 +26,27 @@ def fast(steps_s: float) -> tuple[Speed, ...]:
     return (Speed(mode=TREE, tokens_s=115.0, concurrency=1.0, steps_s=steps_s, run="bench-1"),)
 
 
+# Requests of a step or two each: too few for what they got a step.
+BRIEF = tuple(Served(tokens=3, verify_calls=1, finish="stop") for _ in range(3))
+SHORT_LINE = LINE.replace("commit_len=2.30", "commit_len=1.30")
+
+
 CASES = (
+    Case(
+        id="M004",
+        name="one short line, and requests that ended in it",
+        kind=Unsure,
+        evidence=replace(BARE, log=CUT, served=BRIEF, served_log=CUT),
+        words=("1 of 1 tree lines fall short, and 4 requests ended meanwhile",),
+    ),
+    Case(
+        id="M004",
+        name="more short lines than requests that ended",
+        kind=Hit,
+        evidence=replace(BARE, log=log(*[SHORT_LINE] * 9), served=BRIEF, served_log=log(*[SHORT_LINE] * 9)),
+        words=("9 of 9 tree lines",),
+    ),
+    Case(id="M004", name="a short line, and nobody counted ends", kind=Hit, evidence=replace(BARE, log=CUT)),
     Case(
         id="M021",
         name="our own requests agree",
