@@ -51,6 +51,8 @@ def _with_engine(sight: Sight, row: Mapping[str, object]) -> Sight:
     activity = reading.text(reading.mapping(row.get("engine")).get("activity")) or ""
     state = _STATES.get(activity) if sight.state in _SETTLED else None
     live = _mode(reading.mapping(row.get("status")).get("mode")) if sight.live is not None else None
+    if live is not None and _unaware(live, sight):
+        live = None
     found = replace(
         sight,
         state=sight.state if state is None else state.value,
@@ -58,6 +60,14 @@ def _with_engine(sight: Sight, row: Mapping[str, object]) -> Sight:
         live=live or sight.live,
     )
     return with_figures(found, _figures(row))
+
+
+def _unaware(live: Mode, sight: Sight) -> bool:
+    """Whether the agent still names what was started, and a record says that the engine was told another mode since."""
+    started = sight.deployed
+    if sight.live_by is None or started is None:
+        return False
+    return live.algo == started.algo and set(started.knobs) <= set(live.knobs)
 
 
 def _figures(row: Mapping[str, object]) -> Figures:

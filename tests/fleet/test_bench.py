@@ -85,7 +85,7 @@ def test_bench_is_measured_kept_and_compared(served: Site) -> None:
     assert [each["note"] for each in kept] == [None, "again"]
     assert kept[0] == told
     shown = served.run("bench", "show", "last-1")
-    assert (shown.returncode, "dflash:block_size=8, claimed" in shown.stdout) == (0, True)
+    assert (shown.returncode, "dflash:block_size=8, proven" in shown.stdout) == (0, True)
     compared = served.read("bench", "compare")["comparison"]
     assert isinstance(compared, dict)
     assert (compared["a"], compared["b"], compared["refusals"]) == (kept[0]["id"], kept[1]["id"], [])

@@ -64,6 +64,15 @@ def test_everything_that_an_agent_sees() -> None:
     assert found.agent.findings == ("M005",)
 
 
+def test_a_record_that_the_agent_does_not_know_of() -> None:
+    """Where a record says that the engine was told another mode, an agent that still names what was started is behind."""
+    chain, started = parse("dflash:block_size=8"), parse("ddtree:tree_budget=16")
+    moved = replace(BASE, deployed=started, live=chain, live_by="specctl-agent")
+    assert laid_over(moved, answer(), ()).live == chain
+    further = parse("ddtree:tree_budget=8")
+    assert laid_over(moved, answer(replace(SEEN, mode=further)), ()).live == further
+
+
 def test_gpus_by_nvml() -> None:
     """A GPU's figures, its name from the facts, and its reasons of slowed clocks; a field that NVML does not give is None."""
     found = laid_over(BASE, answer(), ()).gpus
