@@ -98,7 +98,7 @@ def test_the_end_of_a_terminal_is_heard(place: Place) -> None:
         text=True,
     )
     said = place.folder / "said.txt"
-    wait_until(lambda: "greedy answers" in said.read_text(), limit_s=ENDS_S, what="the first segment")
+    wait_until(lambda: "A 1/4" in said.read_text(), limit_s=ENDS_S, what="the first segment")
     process.send_signal(signal.SIGHUP)
     printed, _ = process.communicate(timeout=ENDS_S)
     assert process.returncode == 130, said.read_text()
