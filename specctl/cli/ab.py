@@ -58,12 +58,6 @@ RESUME = Annotated[
 ]
 LIST = Annotated[bool, typer.Option("--list", help="Show the experiments that are kept.")]
 REPORT = Annotated[str | None, typer.Option("--report", metavar="FILE.md", help="Where the report goes.")]
-YES = Annotated[bool, typer.Option("--yes", "-y", help="Act without asking.")]
-DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Show the experiment and its cost, and stop.")]
-STEAL = Annotated[bool, typer.Option("--steal-lock", help="Take the lease from whoever holds it.")]
-SKIP = Annotated[
-    list[str] | None, typer.Option("--skip-check", help="Pass over a check that fails.", metavar="ID[=REASON]")
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +99,10 @@ def ab(
     resume: RESUME = None,
     kept: LIST = False,
     report: REPORT = None,
-    skip_check: SKIP = None,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
-    steal_lock: STEAL = False,
+    skip_check: options.SKIP = None,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
+    steal_lock: options.STEAL = False,
     as_json: options.JSON = False,
 ) -> int:
     """Measure two modes of one server against each other, and say what the difference is and what else it could be."""
@@ -241,7 +235,7 @@ def _ask(plan: Planned, manner: Manner) -> None:
 
 def _measure(plan: Planned, manner: Manner) -> Ended:
     """Run the experiment under a live view."""
-    from specctl.cli.stopping import interruptible
+    from specctl.cli.stopping import BROUGHT_BACK, EVERY, interruptible
     from specctl.ops import ab as trials
     from specctl.ops.ab_switch import Stop
     from specctl.ui.board import Board, mode_for
@@ -250,7 +244,7 @@ def _measure(plan: Planned, manner: Manner) -> Ended:
     stop = Stop()
     screen = console(stderr=True)
     mode = mode_for(screen, json_asked=manner.as_json)
-    with Board(screen, mode, hosts=(plan.trial.host,)) as board, interruptible(stop):
+    with Board(screen, mode, hosts=(plan.trial.host,)) as board, interruptible(stop, BROUGHT_BACK, EVERY):
         return trials.carry_out(plan, board, stop, steal=manner.steal)
 
 

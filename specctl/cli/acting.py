@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
 
+from specctl.cli.stopping import interruptible
 from specctl.errors import SpecctlError, UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from specctl.ops.deploy import Request, Rollout
     from specctl.ops.gate import GateEnd
     from specctl.rollout.outcome import Outcome
+
+TAKEN_BACK = "taking it back (Ctrl-C again leaves the hosts as they are)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,23 +106,6 @@ def answered(answers: Sequence[Answer], *, as_json: bool) -> int:
     return exit_code([Outcome(host=answer.host, server=answer.server, error=answer.error) for answer in answers])
 
 
-@contextlib.contextmanager
-def interruptible(rollout: Rollout) -> Iterator[None]:
-    """Make the first Ctrl-C take the act back on every host, and the second leave at once."""
-
-    def on_interrupt(_number: int, _frame: FrameType | None) -> None:
-        if rollout.interrupted.is_set():
-            raise KeyboardInterrupt
-        rollout.interrupted.set()
-        sys.stderr.write("\ninterrupted: taking it back (Ctrl-C again leaves the hosts as they are)\n")
-
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def act(rollout: Rollout, manner: Manner) -> tuple[Outcome, ...]:
     """Carry the rollout out under the live view."""
     from specctl.ui.board import Board, mode_for
@@ -129,7 +113,10 @@ def act(rollout: Rollout, manner: Manner) -> tuple[Outcome, ...]:
 
     screen = console(stderr=True)
     hosts = tuple(one.plan.host for one in (*rollout.plans, *rollout.letters))
-    with Board(screen, mode_for(screen, json_asked=manner.as_json), hosts=hosts) as board, interruptible(rollout):
+    with (
+        Board(screen, mode_for(screen, json_asked=manner.as_json), hosts=hosts) as board,
+        interruptible(rollout.interrupted, TAKEN_BACK),
+    ):
         return rollout.carry_out(board)
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-YES = Annotated[bool, typer.Option("--yes", "-y", help="Act without asking.")]
-DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would be done and stop.")]
 WHEELHOUSE = Annotated[
     Path | None, typer.Option("--wheelhouse", metavar="FOLDER", help="Take the wheels from here instead of an index.")
 ]
@@ -45,8 +43,8 @@ def install(
     wheelhouse: WHEELHOUSE = None,
     metrics: METRICS = None,
     templates: TEMPLATES = None,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
     as_json: options.JSON = False,
 ) -> int:
     """Bring the agent to hosts, or another version or other settings of it; nothing is fetched on the host."""
@@ -63,8 +61,8 @@ def upgrade(
     wheelhouse: WHEELHOUSE = None,
     metrics: METRICS = None,
     templates: TEMPLATES = None,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
     as_json: options.JSON = False,
 ) -> int:
     """Put this specctl's version in the place of the agent that is there; one that does not start gives way to the old one."""
@@ -79,8 +77,8 @@ def upgrade(
 def remove(
     chosen: options.Chosen,
     purge: Annotated[bool, typer.Option("--purge", help="Its profile, decisions and user too.")] = False,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
     as_json: options.JSON = False,
 ) -> int:
     """Stop the agent and take it off hosts; servers go on as they are."""

@@ -15,8 +15,6 @@ from specctl.errors import UsageError
 if TYPE_CHECKING:
     from specctl.control import wire
 
-YES = Annotated[bool, typer.Option("--yes", "-y", help="Act without asking.")]
-DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would be done and stop.")]
 REASON = Annotated[str, typer.Option("--reason", help="Why, for whoever meets it.")]
 
 
@@ -44,8 +42,8 @@ def mode(
     wanted: Annotated[
         str, typer.Argument(metavar="MODE", help="observe, advise or act; inventory: what the inventory says.")
     ],
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
     as_json: options.JSON = False,
 ) -> int:
     """Say how far agents may go, until the next `mode inventory`."""
@@ -62,7 +60,11 @@ def mode(
 
 @options.selecting()
 def hold(
-    chosen: options.Chosen, reason: REASON, yes: YES = False, dry_run: DRY_RUN = False, as_json: options.JSON = False
+    chosen: options.Chosen,
+    reason: REASON,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
+    as_json: options.JSON = False,
 ) -> int:
     """Let agents act on nothing until `specctl agent resume`."""
     from specctl.control import wire
@@ -72,7 +74,9 @@ def hold(
 
 
 @options.selecting()
-def resume(chosen: options.Chosen, yes: YES = False, dry_run: DRY_RUN = False, as_json: options.JSON = False) -> int:
+def resume(
+    chosen: options.Chosen, yes: options.YES = False, dry_run: options.DRY_RUN = False, as_json: options.JSON = False
+) -> int:
     """End a hold, and a freeze that followed a switch whose gain did not show."""
     from specctl.control import wire
 
@@ -87,8 +91,8 @@ def pin(
     reason: REASON,
     duration: Annotated[str, typer.Option("--for", metavar="TIME", help="How long: 90s, 8m, 6h, 2d; at most 30d.")],
     knob: Annotated[list[str] | None, typer.Option("--knob", metavar="K=N", help="A knob of it (repeatable).")] = None,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
     as_json: options.JSON = False,
 ) -> int:
     """Keep an algo for a while, whatever the agent would decide."""
@@ -106,7 +110,9 @@ def pin(
 
 
 @options.selecting()
-def unpin(chosen: options.Chosen, yes: YES = False, dry_run: DRY_RUN = False, as_json: options.JSON = False) -> int:
+def unpin(
+    chosen: options.Chosen, yes: options.YES = False, dry_run: options.DRY_RUN = False, as_json: options.JSON = False
+) -> int:
     """End a pin: the agent decides again."""
     from specctl.control import wire
 

@@ -59,8 +59,6 @@ SEED = Annotated[
 TEMPERATURE = Annotated[float, typer.Option("--temperature", min=0.0, max=10.0, help="0 is greedy.")]
 NOTE = Annotated[str | None, typer.Option("--note", help="A remark that is kept with it.")]
 PLOT = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png|svg", help="Draw it.")]
-YES = Annotated[bool, typer.Option("--yes", "-y", help="Begin without asking.")]
-DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would be sent and stop; nothing is sent.")]
 
 
 def mount(root: typer.Typer) -> None:
@@ -88,8 +86,8 @@ def bench(
     temperature: TEMPERATURE = 0.0,
     note: NOTE = None,
     plot: PLOT = None,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
     as_json: options.JSON = False,
 ) -> int:
     """Measure a server: throughput, latencies, acceptance, GPU power, at every level of load.

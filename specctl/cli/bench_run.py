@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
 
 from specctl.cli.inventory import PIPE_WIDTH
+from specctl.cli.stopping import interruptible
 from specctl.errors import EXIT_INTERRUPTED, EXIT_OK, RemoteCommandError
 
 if TYPE_CHECKING:
@@ -23,6 +20,8 @@ if TYPE_CHECKING:
 
     from specctl.measure.bench import Bench
     from specctl.ops.bench_reach import Ready
+
+KEPT = "runs that are whole are kept (Ctrl-C again leaves at once)"
 
 
 def refuse_plot(path: Path) -> None:
@@ -84,8 +83,9 @@ def run(ready: Ready, *, as_json: bool) -> Bench:
 
     screen, host = console(stderr=True), ready.subject.host
     mode = mode_for(screen, json_asked=as_json)
+    cancel = threading.Event()
     drawn = mode is Mode.LIVE and not screen.options.ascii_only
-    with Board(screen, mode, hosts=(host,)) as board, _interruptible() as cancel:
+    with Board(screen, mode, hosts=(host,)) as board, interruptible(cancel, KEPT):
         return bench.measure(
             ready,
             show=bench_told.stepping(board, host, drawn=drawn),
@@ -93,23 +93,6 @@ def run(ready: Ready, *, as_json: bool) -> Bench:
             warn=bench_told.warning(board, host),
             cancel=cancel,
         )
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    cancel = threading.Event()
-
-    def on_interrupt(_number: int, _frame: FrameType | None) -> None:
-        if cancel.is_set():
-            raise KeyboardInterrupt
-        cancel.set()
-        sys.stderr.write("\ninterrupted: runs that are whole are kept (Ctrl-C again leaves at once)\n")
-
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield cancel
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def finish(found: Bench, *, plot: Path | None, as_json: bool) -> int:

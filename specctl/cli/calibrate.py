@@ -61,9 +61,6 @@ PLOT = Annotated[
 RESUME = Annotated[
     str | None, typer.Option("--resume", metavar="ID", help="Go on with one that was interrupted (or `last`).")
 ]
-YES = Annotated[bool, typer.Option("--yes", "-y", help="Act without asking.")]
-DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would be measured, and stop.")]
-STEAL = Annotated[bool, typer.Option("--steal-lock", help="Take the lease from whoever holds it.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +94,9 @@ def calibrate(
     output: OUTPUT = None,
     plot: PLOT = None,
     resume: RESUME = None,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
-    steal_lock: STEAL = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
+    steal_lock: options.STEAL = False,
     as_json: options.JSON = False,
 ) -> int:
     """Measure which mode is best at which concurrency, within a time limit, and write the file that the agent decides by."""
@@ -214,7 +211,7 @@ def _ask(manner: Manner) -> None:
 
 def _measure(plan: Planned, manner: Manner) -> Ended:
     """Measure under a live view."""
-    from specctl.cli.stopping import interruptible
+    from specctl.cli.stopping import BROUGHT_BACK, EVERY, interruptible
     from specctl.ops import calibrate as sweeping
     from specctl.ops.ab_switch import Stop
     from specctl.ui.board import Board, mode_for
@@ -223,7 +220,7 @@ def _measure(plan: Planned, manner: Manner) -> Ended:
     stop = Stop()
     screen = console(stderr=True)
     mode = mode_for(screen, json_asked=manner.as_json)
-    with Board(screen, mode, hosts=(plan.study.host,)) as board, interruptible(stop):
+    with Board(screen, mode, hosts=(plan.study.host,)) as board, interruptible(stop, BROUGHT_BACK, EVERY):
         return sweeping.carry_out(plan, board, stop, steal=manner.steal)
 
 

@@ -9,12 +9,9 @@ import typer
 
 from specctl.cli import options
 
-YES = Annotated[bool, typer.Option("--yes", "-y", help="Act without asking.")]
-DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Show the plan and stop.")]
 DIFF = Annotated[bool, typer.Option("--diff", help="Show the difference of the unit files.")]
 FORCE = Annotated[bool, typer.Option("--force", help="Act even where there is nothing to do.")]
 CANARY = Annotated[bool, typer.Option("--canary", help="One host first; the others only when it serves.")]
-STEAL = Annotated[bool, typer.Option("--steal-lock", help="Take the lease from whoever holds it.")]
 ALGO = Annotated[
     str | None, typer.Option("--algo", help="none, dflash or ddtree; else the inventory's.", metavar="ALGO")
 ]
@@ -32,15 +29,6 @@ LOSSLESS = Annotated[
     bool, typer.Option("--prove-lossless", help="Also compare greedy output with that of algo none (one more load).")
 ]
 
-SKIP = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--skip-check",
-        help="Pass over a check that fails; the reason is kept in the record (repeatable).",
-        metavar="ID[=REASON]",
-    ),
-]
-
 
 def mount(app: typer.Typer) -> None:
     """Add the commands to the app."""
@@ -55,16 +43,16 @@ def deploy(
     chosen: options.Chosen,
     algo: ALGO = None,
     knob: KNOB = None,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
     diff: DIFF = False,
     force: FORCE = False,
     canary: CANARY = False,
-    steal_lock: STEAL = False,
+    steal_lock: options.STEAL = False,
     no_gate: NO_GATE = False,
     prove_lossless: LOSSLESS = False,
     reason: REASON = None,
-    skip_check: SKIP = None,
+    skip_check: options.SKIP = None,
     templates: TEMPLATES = None,
     as_json: options.JSON = False,
 ) -> int:
@@ -96,14 +84,14 @@ def deploy(
 def switch(
     chosen: options.Chosen,
     algo: Annotated[str, typer.Option("--algo", help="none, dflash or ddtree.", metavar="ALGO")],
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
     diff: DIFF = False,
     force: FORCE = False,
     canary: CANARY = False,
-    steal_lock: STEAL = False,
+    steal_lock: options.STEAL = False,
     reason: REASON = None,
-    skip_check: SKIP = None,
+    skip_check: options.SKIP = None,
     as_json: options.JSON = False,
 ) -> int:
     """Change the algo of a deployed release; nothing else of the inventory is touched."""
@@ -134,12 +122,12 @@ def rollback(
         str | None, typer.Option("--release", help="The release to go back to; else what served before.")
     ] = None,
     algo: ALGO = None,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
     diff: DIFF = False,
-    steal_lock: STEAL = False,
+    steal_lock: options.STEAL = False,
     reason: REASON = None,
-    skip_check: SKIP = None,
+    skip_check: options.SKIP = None,
     as_json: options.JSON = False,
 ) -> int:
     """Go back to what served before, or to a release that is named."""
@@ -158,12 +146,12 @@ def rollback(
 @options.selecting()
 def restart(
     chosen: options.Chosen,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
     canary: CANARY = False,
-    steal_lock: STEAL = False,
+    steal_lock: options.STEAL = False,
     reason: REASON = None,
-    skip_check: SKIP = None,
+    skip_check: options.SKIP = None,
     as_json: options.JSON = False,
 ) -> int:
     """Drain, stop and start what is deployed, and gate it again."""

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from specctl.ops.lifecycle import Work
     from specctl.rollout.record import Act
 
-YES = Annotated[bool, typer.Option("--yes", "-y", help="Act without asking.")]
-DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would be done and stop.")]
-STEAL = Annotated[bool, typer.Option("--steal-lock", help="Take the lease from whoever holds it.")]
-
 
 def mount(app: typer.Typer) -> None:
     """Add the commands to the app."""
@@ -30,9 +26,9 @@ def mount(app: typer.Typer) -> None:
 @options.selecting()
 def start(
     chosen: options.Chosen,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
-    steal_lock: STEAL = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
+    steal_lock: options.STEAL = False,
     as_json: options.JSON = False,
 ) -> int:
     """Start what is deployed and gate it."""
@@ -46,9 +42,9 @@ def start(
 @options.selecting()
 def stop(
     chosen: options.Chosen,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
-    steal_lock: STEAL = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
+    steal_lock: options.STEAL = False,
     as_json: options.JSON = False,
 ) -> int:
     """Drain and stop servers; a reboot or `specctl start` brings them back."""
@@ -63,9 +59,9 @@ def stop(
 def undeploy(
     chosen: options.Chosen,
     purge: Annotated[bool, typer.Option("--purge", help="Remove the releases too; records stay.")] = False,
-    yes: YES = False,
-    dry_run: DRY_RUN = False,
-    steal_lock: STEAL = False,
+    yes: options.YES = False,
+    dry_run: options.DRY_RUN = False,
+    steal_lock: options.STEAL = False,
     as_json: options.JSON = False,
 ) -> int:
     """Drain, stop and take servers off their hosts."""

@@ -37,6 +37,17 @@ SERVERS = Annotated[
 ]
 ALL = Annotated[bool, typer.Option("--all", help="Every host of the inventory.")]
 JSON = Annotated[bool, typer.Option("--json", help="Print JSON (docs/json.md).")]
+YES = Annotated[bool, typer.Option("--yes", "-y", help="Act without asking.")]
+DRY_RUN = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would be done, and stop.")]
+STEAL = Annotated[bool, typer.Option("--steal-lock", help="Take the lease from whoever holds it.")]
+SKIP = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--skip-check",
+        help="Pass over a check that fails; the reason is kept in the record (repeatable).",
+        metavar="ID[=REASON]",
+    ),
+]
 
 
 def knobs(given: Sequence[str] | None) -> Mapping[str, int]:

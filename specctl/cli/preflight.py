@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import typer
 
 from specctl.cli import options
-from specctl.cli.deploy import ALGO, KNOB, SKIP
+from specctl.cli.deploy import ALGO, KNOB
 from specctl.cli.inventory import PIPE_WIDTH
 from specctl.errors import SpecctlError
 
@@ -51,7 +51,7 @@ def preflight(
     chosen: options.Chosen,
     algo: ALGO = None,
     knob: KNOB = None,
-    skip_check: SKIP = None,
+    skip_check: options.SKIP = None,
     as_json: options.JSON = False,
 ) -> int:
     """Check whether a deploy could work, and change nothing: exit 2 when a check fails."""
