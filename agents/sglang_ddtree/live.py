@@ -53,19 +53,11 @@ def _set(original: Callable[..., object], controller: object, request: object) -
     except knobs.KnobError as error:
         logger.warning("DDTREE knobs not changed: %s", error)
         return SetInternalStateReqOutput(updated=False)
-    logger.info("DDTREE knobs changed: %s", dial.knobs)
+    logger.info("DDTREE knobs changed: %s", knobs.told(dial.limits, dial.knobs))
     return SetInternalStateReqOutput(updated=True)
 
 
 def _tell(result: object, controller: object, *_rest: object, **_named: object) -> None:
     dial = _dial(controller)
-    if dial is None:
-        return
-    result.internal_state["ddtree"] = {  # type: ignore[attr-defined]  # the engine's answer
-        "budget": dial.knobs.budget,
-        "topk": dial.knobs.topk,
-        "policy": [list(row) for row in dial.knobs.policy],
-        "block_size": dial.limits.block_size,
-        "max_budget": dial.limits.max_budget,
-        "max_topk": dial.limits.max_topk,
-    }
+    if dial is not None:
+        result.internal_state.update(knobs.state(dial.limits, dial.knobs))  # type: ignore[attr-defined]  # the engine's answer

@@ -63,19 +63,19 @@ def decode(
     grammar_barrier: Callable[[], None] | None = None,
 ) -> object:
     """Run one decode step of a batch and return what the scheduler settles."""
-    held, block = worker.dial.knobs, worker.dial.limits.block_size
-    budget = held.at(len(batch.seq_lens))
-    width = worker.widths.fitting(budget + 1)
+    setting, block = worker.dial.knobs.at(len(batch.seq_lens)), worker.dial.limits.block_size
+    nodes = setting.nodes(block)
+    width = worker.widths.fitting(nodes)
     worker.speculative_num_draft_tokens = width  # what the engine's gauge of that name shows
-    room = _room(worker, batch, max(width, block if budget else 1))
-    trees, build_s = _trees(worker, batch, room, budget, held.topk)
+    room = _room(worker, batch, max(width, block if nodes > 1 else 1))
+    trees, build_s = _trees(worker, batch, room, nodes, setting.topk)
     trees = tree_torch.padded(trees, width)
     seen = tree_torch.ancestors(trees)
     grammar = GrammarTree.from_device(*tree_torch.links(trees), trees.tokens) if batch.has_grammar else None
     out, plan = _verify(worker, batch, room, trees, seen)
     positions = tree_torch.positions(trees, room.lengths)
     picks = picking.pick(worker, batch, out.logits_output, positions, grammar, grammar_barrier)
-    walked = tree_torch.walk(trees, seen, picks, min(budget, block - 1))
+    walked = tree_torch.walk(trees, seen, picks, min(nodes, block) - 1)
     if batch.return_logprob:
         picking.log_probabilities(batch, out.logits_output, picks, walked.path)
     commits = (walked.accepted + 1).to(torch.int32)
@@ -85,8 +85,9 @@ def decode(
     _keep(worker, room, walked, Verified(logits=out.logits_output, width=width, plan=plan), commits)
     result = _result(worker, out, walked, commits, lengths)
     result.speculative_num_draft_tokens = width
-    nodes = tree_torch.possible(budget, held.topk, block - 1)
-    begun = metrics.Pass(requests=len(batch.seq_lens), budget=budget, topk=held.topk, nodes=nodes, build_s=build_s)
+    begun = metrics.Pass(
+        requests=len(batch.seq_lens), budget=setting.budget, topk=setting.topk, nodes=nodes, build_s=build_s
+    )
     shown = None
     if worker.book.traced is not None:
         # Copied: the scheduler goes on with the lengths in place.
@@ -96,17 +97,17 @@ def decode(
 
 
 def _trees(
-    worker: DDTreeWorker, batch: engine.Batch, room: Room, budget: int, topk: int
+    worker: DDTreeWorker, batch: engine.Batch, room: Room, nodes: int, topk: int
 ) -> tuple[tree_torch.Trees, float]:
-    """Draft a tree a request; return them and the seconds that the host took for it, the draft's pass not counted."""
+    """Draft a tree of `nodes` a request; return them and the seconds that the host took, the draft's pass not counted."""
     roots = batch.spec_info.bonus_tokens.view(-1).long()
-    if not budget:
+    if nodes == 1:
         nothing = torch.zeros((len(roots), 1, 1), dtype=torch.int64, device=roots.device)
         return tree_torch.grow(roots, nothing, nothing.float(), 0), 0.0
     hidden = _draft(worker, batch, room, roots)
     began = time.perf_counter()
     tokens, scores = worker.alternatives(hidden, topk)
-    return tree_torch.grow(roots, tokens, scores, budget), time.perf_counter() - began
+    return tree_torch.grow(roots, tokens, scores, nodes - 1), time.perf_counter() - began
 
 
 def _result(

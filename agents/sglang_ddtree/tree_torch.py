@@ -101,17 +101,6 @@ def padded(trees: Trees, width: int) -> Trees:
     )
 
 
-def possible(budget: int, topk: int, deepest: int) -> int:
-    """Return the nodes of a tree with its root: as many as the budget allows, or as many as there can be."""
-    there, at_depth = 1, 1
-    for _ in range(deepest):
-        at_depth *= topk
-        there += at_depth
-        if there > budget:
-            return budget + 1
-    return there
-
-
 def _order(costs: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
     """Return the order by cost, of equals by key; the root, at place 0, before all."""
     keys = keys.clone()

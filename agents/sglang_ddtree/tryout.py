@@ -78,10 +78,10 @@ class Server:
     def limits(self) -> tuple[int, int, int]:
         """Return the block size, and the largest budget and top-k that the server was started with."""
         told = self.get("/server_info")
-        state = told["internal_states"][0].get("ddtree") if isinstance(told, dict) else None
-        if state is None:
+        state = told["internal_states"][0] if isinstance(told, dict) else {}
+        if "ddtree_budget" not in state:
             raise TryoutError(f"{self.url} runs no DDTREE")
-        return state["block_size"], state["max_budget"], state["max_topk"]
+        return state["ddtree_block_size"], state["ddtree_max_budget"], state["ddtree_max_topk"]
 
     def ask(self, prompt: str) -> tuple[list[int], int, int]:
         """Return a greedy text's tokens, how many there are, and in how many verify passes."""

@@ -30,9 +30,9 @@ class Captured:
 
 
 def wanted(limits: Limits, held: Knobs) -> tuple[int, ...]:
-    """Return the widths worth graphs of their own, widest first: of the budgets that were named, of a chain, and of no draft."""
-    budgets = {0, limits.block_size - 1, held.budget, *(budget for _, budget in held.policy)}
-    return tuple(sorted({budget + 1 for budget in budgets} - {limits.width}, reverse=True))
+    """Return the widths worth graphs of their own, widest first: of the settings that were named, of a chain, and of no draft."""
+    named = {setting.nodes(limits.block_size) for setting in held.settings()}
+    return tuple(sorted((named | {1, limits.block_size}) - {limits.width}, reverse=True))
 
 
 class Widths:

@@ -89,9 +89,8 @@ class Engine:
 
     def state(self) -> dict[str, object]:
         """Return what the plugin tells of itself."""
-        told = json.loads(self.read("/server_info"))["internal_states"][0]["ddtree"]
-        assert isinstance(told, dict)
-        return told
+        told = json.loads(self.read("/server_info"))["internal_states"][0]
+        return {name: value for name, value in told.items() if name.startswith("ddtree_")}
 
     def count(self, name: str) -> float:
         """Return one of the plugin's series."""

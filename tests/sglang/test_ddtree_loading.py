@@ -50,7 +50,7 @@ def test_other_version_is_refused_in_words(tmp_path: Path) -> None:
     """Another release is refused with the reason, before the engine says that it does not know the name; a word helps."""
     refused = asked(tmp_path, "0.5.24", SGLANG_PLUGINS="ddtree")
     assert refused.returncode != 0
-    reason = refused.stderr.index("DDTREE was tested with SGLang 0.5.23, not with 0.5.24")
+    reason = refused.stderr.index("DDTREE plugin not loaded: DDTREE was tested with SGLang 0.5.23, not with 0.5.24")
     assert reason < refused.stderr.index("Unknown speculative algorithm name: DDTREE")
     assert asked(tmp_path, "0.5.24", SGLANG_PLUGINS="ddtree", DDTREE_ANY_VERSION="1").returncode == 0
 

@@ -31,8 +31,8 @@ DRAWS, A_REQUEST = 2400, 60
 RARE = 1e-4
 TRYOUT_S = 300.0
 LINE = re.compile(
-    r"DDTREE metrics: bs=\d+ budget=(?P<budget>\d+) avg_actual_nodes=(?P<nodes>[\d.]+) avg_accepted_drafts=(?P<drafts>[\d.]+) "
-    r"avg_commit_len=(?P<commit>[\d.]+) avg_accepted_depth=(?P<depth>[\d.]+) topk=(?P<topk>\d+) verify_steps=20 build_ms=[\d.]+"
+    r"DDTREE metrics: bs=(?P<bs>\d+) budget=(?P<budget>\d+) avg_actual_nodes=(?P<nodes>[\d.]+) "
+    r"avg_accepted_drafts=(?P<drafts>[\d.]+) avg_commit_len=(?P<commit>[\d.]+) avg_accepted_depth=(?P<depth>[\d.]+) topk=(?P<topk>\d+) verify_steps=20 build_ms=[\d.]+"
 )
 
 
@@ -127,6 +127,8 @@ def test_bad_changes_are_refused_and_change_nothing(tree: Engine) -> None:
         {"ddtree_topk": 0},
         {"ddtree_deep": 1},
         {"ddtree_topk": 2, "ddtree_budget": 0.5},
+        {"ddtree_budget_from_1": 4, "ddtree_topk_from_2": 1},
+        {"ddtree_budget_from_1": 4, "ddtree_topk": 1},
     )
     for wanted in refused:
         assert not tree.turn(**wanted)
@@ -136,15 +138,34 @@ def test_bad_changes_are_refused_and_change_nothing(tree: Engine) -> None:
 
 
 def test_policy_follows_the_batch(tree: Engine, plain: Plain) -> None:
-    """A table of budgets by batch size is followed step by step: one request gets a tree, six get no draft; a budget ends it."""
-    assert tree.turn(ddtree_budget_from_1=MAX_BUDGET, ddtree_budget_from_3=0)
-    assert tree.state()["policy"] == [[1, MAX_BUDGET], [3, 0]]
-    alone = tree.ask(cases.plain_bodies()[0])
-    together = tree.ask_all(cases.plain_bodies(), at_once=len(PROMPTS))
-    assert [answer.tokens for answer in together] == plain.texts
-    assert max(answer.accept_length for answer in together) < alone.accept_length
+    """A table by batch size is followed step by step, from a tree over the chain to no draft; a budget ends it."""
+    assert tree.turn(
+        ddtree_budget_from_1=MAX_BUDGET,
+        ddtree_topk_from_1=MAX_TOPK,
+        ddtree_budget_from_2=MAX_BUDGET,
+        ddtree_topk_from_2=1,
+        ddtree_budget_from_5=0,
+    )
+    assert tree.state() == {
+        **TREE,
+        "ddtree_policy": [
+            {"from": 1, "ddtree_budget": MAX_BUDGET, "ddtree_topk": MAX_TOPK},
+            {"from": 2, "ddtree_budget": MAX_BUDGET, "ddtree_topk": 1},
+            {"from": 5, "ddtree_budget": 0, "ddtree_topk": TREE["ddtree_topk"]},
+        ],
+        "ddtree_block_size": BLOCK,
+        "ddtree_max_budget": MAX_BUDGET,
+        "ddtree_max_topk": MAX_TOPK,
+    }
+    for at_once, nodes in ((1, MAX_BUDGET + 1), (3, BLOCK), (6, 1)):
+        log = len(tree.log())
+        answers = tree.ask_all(cases.plain_bodies()[:at_once], at_once=at_once)
+        assert [answer.tokens for answer in answers] == plain.texts[:at_once]
+        tree.flush()
+        lines = [found for found in LINE.finditer(tree.log()[log:]) if int(found["bs"]) == at_once]
+        assert {float(line["nodes"]) for line in lines} == {nodes}
     assert tree.turn(ddtree_budget=4)
-    assert tree.state()["policy"] == []
+    assert tree.state()["ddtree_policy"] == []
 
 
 def test_figures_are_those_of_the_requests(tree: Engine) -> None:

@@ -7,12 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from sglang_ddtree import live
-from sglang_ddtree.knobs import KnobError, Knobs, Limits
+from sglang_ddtree.knobs import KnobError, Knobs, Limits, Row, Setting
+
+TREE = Setting(budget=16, topk=4)
+START = Knobs(setting=TREE, policy=(Row(start=1, setting=Setting(budget=31, topk=8)),))
 
 
 def dial() -> live.Dial:
     """Return a server's dial."""
-    return live.Dial(Limits(block_size=8, max_budget=31, max_topk=8), Knobs(budget=16, topk=4, policy=((1, 31),)))
+    return live.Dial(Limits(block_size=8, max_budget=31, max_topk=8), START)
 
 
 def controller(**worker: object) -> SimpleNamespace:
@@ -25,9 +28,9 @@ def test_refused_change_leaves_the_knobs() -> None:
     held = dial()
     with pytest.raises(KnobError):
         held.turn({"ddtree_topk": 2, "ddtree_budget": 99})
-    assert held.knobs == dial().knobs
+    assert held.knobs == START
     held.turn({"ddtree_topk": 2})
-    assert held.knobs == Knobs(budget=16, topk=2, policy=((1, 31),))
+    assert held.knobs == Knobs(setting=Setting(budget=16, topk=2))
 
 
 @pytest.mark.parametrize("worker", [{}, {"dial": "another's"}, {"dial": dial()}])
@@ -45,7 +48,12 @@ def test_what_holds_is_told() -> None:
     live._tell(told, controller(dial=dial()))
     assert told.internal_state == {
         "other": 1,
-        "ddtree": {"budget": 16, "topk": 4, "policy": [[1, 31]], "block_size": 8, "max_budget": 31, "max_topk": 8},
+        "ddtree_budget": 16,
+        "ddtree_topk": 4,
+        "ddtree_policy": [{"from": 1, "ddtree_budget": 31, "ddtree_topk": 8}],
+        "ddtree_block_size": 8,
+        "ddtree_max_budget": 31,
+        "ddtree_max_topk": 8,
     }
     alone = SimpleNamespace(internal_state={})
     live._tell(alone, controller())

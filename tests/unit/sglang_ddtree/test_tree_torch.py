@@ -115,11 +115,3 @@ def test_of_equal_logits_the_lower_token_is_better(rows: list[list[int]], count:
     wanted = [sorted(range(6), key=lambda token, row=row: (-row[token], token))[:count] for row in rows]  # type: ignore[misc]  # a default binds it
     assert ids.tolist() == wanted
     assert values.tolist() == [[row[token] for token in order] for row, order in zip(rows, wanted, strict=True)]
-
-
-@given(budget=st.integers(0, 50), topk=st.integers(1, 4), deepest=st.integers(1, 6))
-def test_possible_nodes_are_those_that_a_tree_gets(budget: int, topk: int, deepest: int) -> None:
-    """The number of nodes that metrics report without looking at the device is the number there is."""
-    scores = [[-1.0 - rank for rank in range(topk)] for _ in range(deepest)]
-    tokens = [list(range(topk)) for _ in range(deepest)]
-    assert tree_torch.possible(budget, topk, deepest) == len(tree.grow(0, tokens, scores, budget).tokens)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sglang_ddtree.knobs import Knobs, Limits
+from sglang_ddtree.knobs import Knobs, Limits, Row, Setting
 from sglang_ddtree.widths import Captured, Widths, wanted
 
 LIMITS = Limits(block_size=8, max_budget=31, max_topk=8)
@@ -22,10 +22,12 @@ def captured(width: int) -> Captured:
     return Captured(attention=f"attention {width}", graphs=f"graphs {width}")
 
 
-def test_named_budgets_get_graphs() -> None:
-    """No draft, the chain, the budget and a policy's rows are captured, the engine's own width not twice; widest first."""
-    held = Knobs(budget=16, topk=4, policy=((1, 31), (4, 8), (8, 0)))
-    assert wanted(LIMITS, held) == (17, 9, 8, 1)
+def test_named_settings_get_graphs() -> None:
+    """No draft, the chain, the setting and a policy's rows are captured, the engine's own width not twice; widest first."""
+    rows = ((1, 31, 8), (4, 8, 2), (6, 24, 1), (8, 0, 4))
+    policy = tuple(Row(start=start, setting=Setting(budget=budget, topk=topk)) for start, budget, topk in rows)
+    assert wanted(LIMITS, Knobs(setting=Setting(budget=16, topk=4), policy=policy)) == (17, 9, 8, 1)
+    assert wanted(LIMITS, Knobs(setting=Setting(budget=31, topk=8))) == (8, 1)
 
 
 def test_tree_gets_the_next_width() -> None:
