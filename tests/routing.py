@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import httpx
 
@@ -85,11 +85,23 @@ class Router:
         return row is not None and row["is_healthy"] is True
 
 
+class Asked(Protocol):
+    """What answers requests: its address, and what it wants to see in their headers."""
+
+    @property
+    def url(self) -> str:
+        """Return the address."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers."""
+
+
 @dataclass(slots=True)
 class Clients:
-    """Several clients that ask the router without a pause; `statuses` counts what they were answered."""
+    """Several clients that ask a router, or a server, without a pause; `statuses` counts what they were answered."""
 
-    router: Router
+    router: Asked
     count: int = 3
     tokens: int = 48
     statuses: dict[str, int] = field(default_factory=dict)

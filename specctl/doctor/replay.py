@@ -50,7 +50,7 @@ class _Request:
 
 @dataclass(slots=True)
 class _Replay:
-    """The running sums and the requests that are open."""
+    """The running sums and the requests that are open; `given` are those that got a token since the trace was begun."""
 
     streamed: Mapping[str, Sequence[int]]
     engine: str | None = None
@@ -59,6 +59,7 @@ class _Replay:
     complaints: list[str] = field(default_factory=list)
     open: dict[str, _Request] = field(default_factory=dict)
     rids: set[int] = field(default_factory=set)
+    given: set[int] = field(default_factory=set)
     plain_steps: int = 0
     steps: int = 0
     nodes: int = 0
@@ -85,6 +86,7 @@ class _Replay:
             case Header(engine=engine):
                 self.engine = engine
                 self.open.clear()
+                self.given.clear()
             case End():
                 self.full = True
             case _:
@@ -129,12 +131,14 @@ class _Replay:
         wanted = self.streamed.get(record.rid)
         if isinstance(record, Prefill):
             prefix = record.prompt + len(record.committed) - 1
-            tokens: list[int] | None = []
+            tokens = self._given_before(record, before)
         else:
             prefix = record.prefix + len(record.committed)
             tokens = None if before is None else before.tokens
         if wanted is not None and tokens is not None:
             tokens += record.committed
+        if record.committed and len(self.given) < MOST_COUNTED:
+            self.given.add(hash(record.rid))
         if record.finish is not None and wanted is not None and tokens is not None and tokens != list(wanted):
             pairs = enumerate(zip(tokens, wanted, strict=False))
             at = next((at for at, (ours, theirs) in pairs if ours != theirs), None)
@@ -147,6 +151,15 @@ class _Replay:
         self.open[record.rid] = _Request(prefix=prefix, newest=newest, ended=record.finish is not None, tokens=kept)
         if len(self.open) > MOST_OPEN:
             del self.open[next(iter(self.open))]
+
+    def _given_before(self, record: Prefill, before: _Request | None) -> list[int] | None:
+        """Return the tokens of a request before its prompt is read; None where they are not known.
+
+        A request that was taken back is read again with what it was given as part of its prompt, and goes on from there.
+        """
+        if before is None:
+            return None if hash(record.rid) in self.given else []
+        return [] if before.ended or record.prompt != before.prefix + 1 else before.tokens
 
     def result(self) -> ReplayResult:
         """Return what was found."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from specctl.engines.types import AlgoProfile, Argument, Credential, FlagValue
+from specctl.engines.types import PLUGINS, AlgoProfile, Argument, Credential, FlagValue
 from specctl.fleet.types import Server
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -13,6 +13,10 @@ CONFIG_SECRETS: Mapping[str, str] = {"api_key": "api-key", "admin_api_key": "adm
 ENV_SECRETS: Mapping[str, str] = {"hf_token": "HF_TOKEN"}
 CONFIG_FILE = "engine.yaml"
 ENV_FILE = "secrets.env"
+# A release's folder of plugins, and what stands for its path where the release is not known yet.
+PLUGIN_FOLDER = "plugins"
+PLUGIN_MARK = f"<{PLUGIN_FOLDER}>"
+SEARCH_PATH = "PYTHONPATH"
 
 
 def flag(name: str, value: FlagValue) -> Iterator[str]:
@@ -81,4 +85,44 @@ def env(server: Server, profile: AlgoProfile) -> Mapping[str, str]:
     values.update(profile.env)
     knobs = knob_values(server, profile)
     values.update({name: str(knobs[knob]) for knob, name in profile.knob_env.items() if knob in knobs})
+    if profile.plugin and server.profile.plugin is not None:
+        values.update(_plugged(values, server.profile.plugin))
+        values.update(_limits(server))
     return values
+
+
+def plugs(values: Mapping[str, str]) -> bool:
+    """Claim that an environment has the engine load a plugin of the release."""
+    return PLUGIN_MARK in values.get(SEARCH_PATH, "").split(":")
+
+
+def _plugged(values: Mapping[str, str], plugin: str) -> Mapping[str, str]:
+    """Return what has the engine find and load the plugin, beside those that the inventory names."""
+    variable, name = PLUGINS[plugin]
+    path = [PLUGIN_MARK, *filter(None, values.get(SEARCH_PATH, "").split(":"))]
+    names = [*filter(None, (each.strip() for each in values.get(variable, "").split(","))), name]
+    return {SEARCH_PATH: ":".join(dict.fromkeys(path)), variable: ",".join(dict.fromkeys(names))}
+
+
+def _limits(server: Server) -> Mapping[str, str]:
+    """Return how far a running engine must let knobs be raised: as the inventory sets them or lets the agent, of every algo."""
+    found: dict[str, str] = {}
+    for algo, profile in server.profile.algos.items():
+        bounds = server.agent.knobs.get(algo, {})
+        for knob, variable in profile.knob_limits.items():
+            known = [bounds[knob][1]] if knob in bounds else []
+            known += _told(server, [name for name, term in profile.live_fields.items() if term.knob == knob])
+            if known and variable not in server.env:
+                found[variable] = str(max(known))
+    return found
+
+
+def _told(server: Server, fields: Collection[str]) -> list[int]:
+    """Return what a running engine would be told for these fields, by each algo with the inventory's knobs."""
+    values = [
+        term.value(knob_values(server, profile))
+        for profile in server.profile.algos.values()
+        for name, term in profile.live_fields.items()
+        if name in fields
+    ]
+    return [value for value in values if value is not None]

@@ -18,9 +18,17 @@ def _consequence(text_id: str, pattern: str, title: str, *, closes: bool = False
     )
 
 
-def _note(text_id: str, pattern: str, title: str, remedy: str, explains: tuple[str, ...] = ()) -> KnownText:
+def _note(
+    text_id: str, pattern: str, title: str, remedy: str, explains: tuple[str, ...] = (), titled: str | None = None
+) -> KnownText:
     return KnownText(
-        id=text_id, kind=TextKind.NOTE, pattern=re.compile(pattern), title=title, remedy=remedy, explains=explains
+        id=text_id,
+        kind=TextKind.NOTE,
+        pattern=re.compile(pattern),
+        title=title,
+        remedy=remedy,
+        titled=titled,
+        explains=explains,
     )
 
 
@@ -72,8 +80,16 @@ NOTES: tuple[KnownText, ...] = (
         "smaller than trained is fine, larger accepts poorly: compare block_size with the draft's config",
     ),
     _note(
+        "N007",
+        r"DDTREE plugin not loaded: (?P<reason>.{1,300})",
+        "the DDTREE plugin was not loaded",
+        "the reason is the plugin's own: another SGLang than it was tested with, or a part of that SGLang that is missing",
+        explains=("F004",),
+        titled="the DDTREE plugin was not loaded: {reason}",
+    ),
+    _note(
         "N005",
-        r"Failed to load plugin (?P<name>.{1,120})",
+        r"Failed to (?:load plugin|execute general plugin:) (?P<name>.{1,120})",
         "an engine plug-in failed to load",
         "mend the plug-in's environment (PYTHONPATH, versions); the engine only logs it and then lacks the algorithm",
         explains=("F004",),

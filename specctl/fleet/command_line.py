@@ -17,6 +17,7 @@ from specctl.fleet.positions import Document
 from specctl.fleet.profiles import Profiles
 from specctl.fleet.rules import launches, secrets, servers
 from specctl.fleet.schema import launch_section
+from specctl.fleet.suggest import either
 
 
 def override(placement: Placement, profile: EngineProfile, overrides: Overrides, profiles: Profiles) -> Placement:
@@ -79,7 +80,7 @@ def _usage(problem: Problem, host: str) -> UsageError:
 def _unsupported(placement: Placement, profile: EngineProfile, algo: str, profiles: Profiles) -> UnsupportedError:
     having = profiles.with_algo(algo)
     key = f"servers.{placement.server.name}.engine"
-    hint = f"set {key} to {' or '.join(having)}" if having else f"ask for {' or '.join(profile.algos)}"
+    hint = f"set {key} to {either(having)}" if having else f"ask for {either(tuple(profile.algos))}"
     known = ", ".join(profile.algos)
     return UnsupportedError(
         f"{profile.name} cannot decode {algo} (it has {known})", hint=hint, host=placement.host.name

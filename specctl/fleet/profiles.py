@@ -8,7 +8,16 @@ from typing import Protocol
 
 import specctl.engines
 from specctl.algos import ALGOS
-from specctl.engines.types import AlgoProfile, EngineProfile, Evidence, EvidenceKind, FlagValue
+from specctl.engines.types import (
+    PLUGINS,
+    AlgoProfile,
+    EngineProfile,
+    Evidence,
+    EvidenceKind,
+    FlagValue,
+    LiveTable,
+    Term,
+)
 from specctl.errors import InventoryError, Problem
 from specctl.fleet.declared import Entry
 from specctl.fleet.positions import Node, read
@@ -131,6 +140,11 @@ def _check_section(entry: Entry[ProfileSection], section: ProfileSection) -> Ite
         yield entry.problem(
             f"there is no engine {section.engine} (there is {listed(ENGINE_NAMES)})", "engine", suggestion=near
         )
+    if section.plugin is not None and section.plugin not in PLUGINS:
+        near = nearest(section.plugin, PLUGINS)
+        yield entry.problem(
+            f"specctl carries no plugin {section.plugin} (it has {listed(PLUGINS)})", "plugin", suggestion=near
+        )
     for word in section.flags or {}:
         if word not in WORDS:
             near = nearest(word, WORDS)
@@ -150,7 +164,7 @@ def _check_section(entry: Entry[ProfileSection], section: ProfileSection) -> Ite
 
 def _check_algo(entry: Entry[ProfileSection], name: str, algo: AlgoSection) -> Iterator[Problem]:
     known = tuple(knob.name for knob in ALGOS[name].knobs)
-    for key in ("knobs", "knob_env"):
+    for key in ("knobs", "knob_env", "knob_limits"):
         for knob in getattr(algo, key) or {}:
             if knob not in known:
                 words = f"{name} has no knob {knob} (it has {listed(known)})"
@@ -159,6 +173,21 @@ def _check_algo(entry: Entry[ProfileSection], name: str, algo: AlgoSection) -> I
         if knob not in (*known, "algo"):
             words = f"{name} has no knob {knob} (it has {listed(known)}; algo stands for the algo itself)"
             yield entry.problem(words, "algos", name, "live_knobs", index, suggestion=nearest(knob, known))
+    for key in ("live_fields", "live_needs"):
+        for field, text in (getattr(algo, key) or {}).items():
+            fault = None if text is None else _term_fault(text)
+            if fault is not None:
+                yield entry.problem(fault, "algos", name, key, field)
+
+
+def _term_fault(text: str | int) -> str | None:
+    """Say what is wrong with a term; a knob may be another algo's, which the same engine drafts by."""
+    known = tuple(dict.fromkeys(knob.name for algo in ALGOS.values() for knob in algo.knobs))
+    try:
+        knob = Term.parse(text).knob
+    except ValueError as error:
+        return str(error)
+    return None if knob is None or knob in known else f"there is no knob {knob} (there is {listed(known)})"
 
 
 def _check_spelling(entry: Entry[ProfileSection], section: ProfileSection) -> Iterator[Problem]:
@@ -227,6 +256,8 @@ def _build(name: str, whole: ProfileSection) -> EngineProfile | None:
         counts_root=whole.counts_root,
         counts_bonus=whole.counts_bonus,
         tree_line=whole.tree_line,
+        plugin=whole.plugin,
+        live_table=_table(whole),
         flag_list=whole.flag_list,
         notes=whole.notes,
     )
@@ -239,12 +270,26 @@ def _algo(name: str, section: AlgoSection) -> AlgoProfile:
         draft=section.draft,
         knobs=_named(section.knobs),
         knob_env=_named(section.knob_env),
+        knob_limits=_named(section.knob_limits),
+        plugin=bool(section.plugin),
         env={key: str(value) for key, value in (section.env or {}).items() if value is not None},
         implies=_flags(section.implies),
         live_proof=tuple(_evidence(one) for one in section.live_proof or ()),
         live_knobs=tuple(section.live_knobs or ()),
+        live_fields=_terms(section.live_fields),
+        live_needs=_terms(section.live_needs),
+        switch_proof=tuple(_evidence(one) for one in section.switch_proof or ()),
         requires=tuple(section.requires or ()),
     )
+
+
+def _table(whole: ProfileSection) -> LiveTable | None:
+    found = whole.live_table
+    return None if found is None else LiveTable(suffix=found.suffix, told=found.told, at=found.at)
+
+
+def _terms(values: Mapping[str, str | int | None] | None) -> Mapping[str, Term]:
+    return {field: Term.parse(text) for field, text in (values or {}).items() if text is not None}
 
 
 def _evidence(section: EvidenceSection) -> Evidence:

@@ -319,6 +319,10 @@ class AlgoSection(Section):
     """The flag of each knob."""
     knob_env: dict[str, Line | None] | None = None
     """The environment variable of each knob that has no flag."""
+    knob_limits: dict[str, Line | None] | None = None
+    """The environment variable that says how far a running engine lets a knob be raised."""
+    plugin: bool | None = None
+    """Whether the build has the algo only with the profile's plugin."""
     env: dict[str, EnvText] | None = None
     """Environment variables that the algo needs."""
     implies: dict[str, Flag] | None = None
@@ -327,10 +331,27 @@ class AlgoSection(Section):
     """What proves that the algo is live; all of it must hold. Empty: the algo can only be claimed."""
     live_knobs: list[Line] | None = None
     """The knobs, and "algo", that a running engine takes over HTTP."""
+    live_fields: dict[str, int | Line | None] | None = None
+    """What a running engine is told for the algo, field by field: a number, or a knob, as in block_size - 1; else the flags."""
+    live_needs: dict[str, int | Line | None] | None = None
+    """Fields that /server_info must tell so already, since a running engine cannot change them."""
+    switch_proof: list[EvidenceSection] | None = None
+    """What proves the algo after a running engine was told it; else what live_proof looks for during a smoke."""
     requires: list[Line] | None = None
     """What the algo needs, in words for people."""
     capability: Line | None = None
     """The name that the capability probe asks the engine for."""
+
+
+class LiveTableSection(Section):
+    """How a running engine is given a mode for each number of requests, which it follows by itself."""
+
+    suffix: Line
+    """What follows the name of a field in a row; {n} is the row's least number of requests."""
+    told: Line
+    """The field of /server_info that tells the table: a list of rows."""
+    at: Line
+    """The field of a row that tells its least number of requests."""
 
 
 class ProfileSection(Section):
@@ -358,6 +379,10 @@ class ProfileSection(Section):
     """Whether its metrics count the bonus token as accepted."""
     tree_line: Regexp | None = None
     """A regular expression for the line that a tree logs."""
+    plugin: Line | None = None
+    """The plugin that specctl carries to the host for this build: sglang_ddtree."""
+    live_table: LiveTableSection | None = None
+    """How a running engine is given a table of modes, where it can follow one."""
     flag_list: Line | None = None
     """The list of exact flags that the linter holds launches against (sglang-0.5.23 or lab); of a fork, that of its base."""
     notes: str | None = None

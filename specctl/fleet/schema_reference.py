@@ -28,6 +28,7 @@ _TABLES: Mapping[str, str] = {
     "HardwareSection": "hardware.NAME",
     "GpusSection": "hardware.NAME.gpus",
     "ProfileSection": "engine_profiles.NAME",
+    "LiveTableSection": "engine_profiles.NAME.live_table",
     "AlgoSection": "engine_profiles.NAME.algos.ALGO",
     "EvidenceSection": "engine_profiles.NAME.algos.ALGO.live_proof",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 CLOSE_RATIO = 0.6  # difflib's own default: below it the guess is noise more often than help.
 
@@ -19,6 +19,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
             return name
     found = difflib.get_close_matches(word, [name for name in names if name != word], n=1, cutoff=CLOSE_RATIO)
     return found[0] if found else None
+
+
+def either(names: Sequence[str]) -> str:
+    """Return names for a sentence as a choice: "a", "a or b", "a, b or c"."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def listed(names: Iterable[str], *, most: int = 8) -> str:

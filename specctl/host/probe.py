@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from typing import Dict, List, Mapping, Optional
 
-from specctl.host import commands, files
+from specctl.host import commands, files, releases
 from specctl.host.wire import REMOTE_COMMAND, UNSUPPORTED, USAGE, Args, Call, OpError
 
 TIMEOUT_S = 120.0
@@ -15,6 +16,8 @@ OUTPUT_BYTES = 256 << 10
 KEPT = 32
 DIGEST = re.compile(r"[A-Za-z0-9_-]{4,128}\Z")
 SUFFIX = ".json"
+SEARCH_PATH = "PYTHONPATH"
+PLUGIN_FOLDER = "plugins"  # as in a release
 
 
 def cached(folder: str, digest: str) -> Optional[Mapping[str, object]]:
@@ -40,10 +43,26 @@ def _keep(folder: str, digest: str, answer: Mapping[str, object]) -> None:
         files.remove(path)
 
 
-def _environment(args: Args) -> Dict[str, str]:
+def _environment(args: Args, plugins: Optional[str]) -> Dict[str, str]:
     extra = {str(key): str(value) for key, value in args.part("env").fields.items()}
+    if plugins is not None:
+        extra[SEARCH_PATH] = ":".join(filter(None, (plugins, extra.get(SEARCH_PATH))))
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return commands.environment({**threads, **extra, "CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"})
+
+
+def _run(args: Args, argv: List[str], timeout_s: float) -> commands.Finished:
+    """Run it, with the plugins that came along in a folder for as long as it takes."""
+    rows = args.parts("plugin")
+    if not rows:
+        return commands.run(argv, timeout_s, env=_environment(args, None), limit=OUTPUT_BYTES)
+    folder = tempfile.mkdtemp(prefix="specctl-probe-")
+    try:
+        releases.fill(folder, rows)
+        found = os.path.join(folder, PLUGIN_FOLDER)
+        return commands.run(argv, timeout_s, env=_environment(args, found), limit=OUTPUT_BYTES)
+    finally:
+        files.remove_tree(folder)
 
 
 def probe(call: Call) -> Mapping[str, object]:
@@ -59,7 +78,7 @@ def probe(call: Call) -> Mapping[str, object]:
         return {**found, "cached": True}
     timeout_s = args.number("timeout_s", TIMEOUT_S)
     argv: List[str] = ["nice", "-n", "19", python, "-c", code, *words]
-    done = commands.run(argv, timeout_s, env=_environment(args), limit=OUTPUT_BYTES)
+    done = _run(args, argv, timeout_s)
     if done.status is None:
         raise OpError(
             REMOTE_COMMAND,

@@ -21,6 +21,9 @@ RELEASES = "releases"
 CURRENT = "current"
 PREVIOUS = "previous"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+# A file of a plugin lies in folders of its own, and Python's names may begin with an underscore.
+PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
+DEEPEST = 8
 FILE_MODE = 0o644
 MANIFEST_MODE = 0o600
 FOLDER_MODE = 0o755
@@ -38,6 +41,14 @@ def checked(name: str) -> str:
     """Return a release's or file's name, or refuse one that could leave its folder."""
     if not NAME.match(name):
         raise OpError(USAGE, f"{name!r} is no name of a release or of its file")
+    return name
+
+
+def checked_path(name: str) -> str:
+    """Return the path of a release's file within it, or refuse one that could leave its folder."""
+    parts = name.split("/")
+    if len(parts) > DEEPEST or not all(PART.match(part) for part in parts):
+        raise OpError(USAGE, f"{name!r} is no name of a release's file")
     return name
 
 
@@ -118,7 +129,7 @@ def _differences(folder: str, release: str, found: Mapping[str, object]) -> List
     salt = found.get("salt")
     problems = []
     for name, expected in {**_mapping(found.get("files")), **_mapping(found.get("secrets"))}.items():
-        content = files.read(os.path.join(place(folder, release), checked(str(name))))
+        content = files.read(os.path.join(place(folder, release), checked_path(str(name))))
         if content is None:
             problems.append(f"{name} is missing")
             continue
@@ -137,12 +148,24 @@ def _sweep(folder: str) -> None:
             files.remove_tree(os.path.join(home, name))
 
 
+def fill(target: str, rows: List[Args]) -> None:
+    """Write files into a folder, and the folders that their names are in; durable."""
+    names = [checked_path(row.text("name")).split("/") for row in rows]
+    folders = sorted({"/".join(parts[:depth]) for parts in names for depth in range(1, len(parts))})
+    for folder in folders:
+        os.mkdir(os.path.join(target, folder), FOLDER_MODE)
+    for row in rows:
+        content = row.text_or_none("content") or ""
+        path = os.path.join(target, row.text("name"))
+        files.write_new(path, content.encode("utf-8"), row.whole("mode", FILE_MODE), row.text_or_none("owner"))
+    for folder in folders:
+        os.chmod(os.path.join(target, folder), FOLDER_MODE)
+        files.sync_dir(os.path.join(target, folder))
+
+
 def _fill(target: str, rows: List[Args], text: bytes) -> None:
     os.mkdir(target, 0o700)
-    for row in rows:
-        path = os.path.join(target, checked(row.text("name")))
-        content = row.text_or_none("content") or ""
-        files.write_new(path, content.encode("utf-8"), row.whole("mode", FILE_MODE), row.text_or_none("owner"))
+    fill(target, rows)
     # The HMACs of secrets are for the operator alone: a weak secret could be guessed by whoever reads them.
     files.write_new(os.path.join(target, MANIFEST), text, MANIFEST_MODE)
     os.chmod(target, FOLDER_MODE)
@@ -210,14 +233,14 @@ def listing(call: Call) -> Mapping[str, object]:
 
 
 def read(call: Call) -> Mapping[str, object]:
-    """Return a release's manifest and the text of its files; of secret ones only the names."""
+    """Return a release's manifest and the text of its files; of secret ones only the names, of plugins nothing."""
     folder, release = call.args.path("dir"), call.args.text("id")
     found = manifest(folder, release)
     if found is None:
         raise OpError(
             REMOTE_COMMAND, f"there is no release {release} in {folder}", hint="specctl history shows those there are"
         )
-    names = [checked(str(name)) for name in _mapping(found.get("files"))]
+    names = [checked_path(str(name)) for name in _mapping(found.get("files")) if "/" not in str(name)]
     texts = {name: files.read_text(os.path.join(place(folder, release), name)) for name in names}
     return {"id": release, "manifest": found, "files": texts, "secrets": sorted(_mapping(found.get("secrets")))}
 

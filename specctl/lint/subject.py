@@ -132,7 +132,14 @@ class Subject:
     @property
     def is_dflash(self) -> bool:
         """Claim that the engine checks this launch as it checks DFLASH; trees are built on its drafter."""
-        return self.algorithm is not None and (self.algorithm == "DFLASH" or self.shape is Shape.TREE)
+        trees = self.shape is Shape.TREE or bool(self.plugged)
+        return self.algorithm is not None and (self.algorithm == "DFLASH" or trees)
+
+    @property
+    def plugged(self) -> tuple[str, ...]:
+        """The engine's own names of the algorithms that a plugin of the release adds; none where this launch loads none."""
+        chosen = self.profile.select.get("--speculative-algorithm")
+        return (str(chosen).upper(),) if self.launch.plugs and chosen is not None else ()
 
     @property
     def is_open(self) -> bool:

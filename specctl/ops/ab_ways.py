@@ -15,7 +15,7 @@ from specctl.ops import ab_switch
 from specctl.ops.ab_switch import Bench
 from specctl.ops.calibrate_ways import LiveWay
 from specctl.ops.deploy import RELEASES_KEPT
-from specctl.ops.engine_live import CannotError, Engine, live_fields
+from specctl.ops.engine_live import CannotError, Engine, change
 from specctl.ops.reporter import Reporter
 from specctl.ops.turn import Aim
 from specctl.rollout import launch as launches
@@ -137,7 +137,7 @@ def refuse_cold(servers: Sequence[Server], ask: Ask) -> None:
     one, other = (mode_of(server) for server in servers)
     try:
         if one != other:
-            live_fields(servers[0].profile, one, other)
-            live_fields(servers[0].profile, other, one)
+            change(servers[0].profile, one, other)
+            change(servers[0].profile, other, one)
     except CannotError as error:
         raise UsageError(f"--live: {error}", hint="leave --live out: every segment is then a fresh start") from error

@@ -8,7 +8,7 @@ from specctl.control import mode as modes
 from specctl.control.mode import Mode
 from specctl.errors import UnsupportedError, UsageError
 from specctl.fleet.types import Server
-from specctl.ops.engine_live import CannotError, Engine, live_fields
+from specctl.ops.engine_live import CannotError, Change, Engine, change
 
 MOST_MODES = 16
 HINT = "--mode dflash --mode ddtree:tree_budget=16"
@@ -74,16 +74,21 @@ def _default(server: Server, deployed: Knobs, was: Mode) -> list[Mode]:
 
 def live_refusal(engine: Engine, server: Server, was: Mode, others: Sequence[Mode]) -> str | None:
     """Say why a running engine cannot be brought from one mode to all others and back; None where it can."""
-    changes: dict[str, object] = {}
+    tell: dict[str, object] = {}
+    needs: dict[str, object] = {}
     for mode in others:
         if mode == was:
             continue
         try:
-            live_fields(server.profile, mode, was)
-            changes |= live_fields(server.profile, was, mode)
+            change(server.profile, mode, was)
+            there = change(server.profile, was, mode)
         except CannotError as cannot:
             return str(cannot)
-    return engine.takes(changes).reason
+        if any(needs.get(name, value) != value for name, value in there.needs.items()):
+            return f"{mode} needs another start than the modes before it"
+        tell |= there.tell
+        needs |= there.needs
+    return engine.takes(Change(tell=tell, needs=needs)).reason
 
 
 def way_of(wish: str | None, refusal: str | None) -> str:

@@ -93,7 +93,7 @@ def _knows(contact: Contact, server: Server, facts: ServerFacts) -> Mapping[str,
     """Ask the engine's interpreter, or the host's memory of its answer, whether it has the algo that is wanted."""
     try:
         built = launches.build(contact.host, server, server.algo)
-        answer = capability.ask(contact, server, facts, server.algo, python=server.python, env=built.env)
+        answer = capability.ask(contact, server, facts, built, python=server.python)
     except ConnectError:
         raise
     except SpecctlError:

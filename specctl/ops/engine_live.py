@@ -6,11 +6,11 @@ The agent does so on its own host, `specctl calibrate` through the connection to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from specctl.control.mode import Mode
 from specctl.control.sample import engine_info
-from specctl.engines.types import EngineProfile
+from specctl.engines.types import AlgoProfile, EngineProfile, Term
 from specctl.fleet.types import Server
 from specctl.ops.engine_http import EngineClient, NoAnswerError, Reached, Reply
 
@@ -25,9 +25,23 @@ class CannotError(Exception):
     """A running engine cannot be brought from one mode to another; carries why."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a running engine must be told, and what it must say already for that to be enough."""
+
+    tell: Mapping[str, object]
+    needs: Mapping[str, object] = field(default_factory=dict)
+
+
 def fields(profile: EngineProfile, mode: Mode) -> Mapping[str, object]:
-    """Return the arguments that tell a running engine a mode: what selects its algo, null for what selects another, its knobs."""
+    """Return the arguments that tell a running engine a mode: its `live_fields`, where the profile has such.
+
+    Else what selects its algo, null for what selects another, and its knobs, each by the field of its flag. Raises CannotError
+    where a knob of the mode is not known.
+    """
     wanted = profile.algos[mode.algo]
+    if wanted.live_fields:
+        return _terms(wanted.live_fields, mode)
     chosen: dict[str, object] = {}
     for algo in profile.algos.values():
         for flag in algo.select:
@@ -36,22 +50,39 @@ def fields(profile: EngineProfile, mode: Mode) -> Mapping[str, object]:
     return {**chosen, **knobs}
 
 
-def live_fields(profile: EngineProfile, old: Mode, new: Mode) -> Mapping[str, object]:
-    """Return what a running engine must be told to change its mode; raises CannotError where its profile has no such way."""
+def _terms(terms: Mapping[str, Term], mode: Mode) -> Mapping[str, object]:
+    knobs = dict(mode.knobs)
+    found = {name: term.value(knobs) for name, term in terms.items()}
+    unknown = sorted({str(terms[name].knob) for name, value in found.items() if value is None})
+    if unknown:
+        raise CannotError(f"{', '.join(unknown)} of {mode.algo} is not known")
+    return found
+
+
+def change(profile: EngineProfile, old: Mode, new: Mode) -> Change:
+    """Return what it takes that a running engine changes its mode; raises CannotError where its profile has no such way."""
     wanted = profile.algos.get(new.algo)
     if wanted is None:
         raise CannotError(f"{profile.name} has no {new.algo}")
     before = dict(old.knobs) if old.algo == new.algo else {}
     changed = {name: value for name, value in new.knobs if before.get(name) != value}
     needed = [*([ALGO] if old.algo != new.algo else []), *changed]
-    cold = [name for name in needed if name not in wanted.live_knobs or (name != ALGO and name not in wanted.knobs)]
+    needs = _terms(wanted.live_needs, new)
+    # What the engine must say already is looked for there; it may be so whatever ran before.
+    said = {term.knob for term in wanted.live_needs.values()} if old.algo != new.algo else set()
+    cold = [name for name in needed if name not in said and not _is_live(wanted, name)]
     if cold:
         raise CannotError(f"{profile.name} takes {', '.join(cold)} of {new.algo} only at its start")
     if not needed:
         raise CannotError(f"there is nothing to change between {old} and {new}")
-    if old.algo != new.algo:
-        return fields(profile, new)
-    return {engine_info.field_of(wanted.knobs[name]): value for name, value in changed.items()}
+    if wanted.live_fields or old.algo != new.algo:
+        return Change(tell=fields(profile, new), needs=needs)
+    return Change(tell={engine_info.field_of(wanted.knobs[name]): value for name, value in changed.items()})
+
+
+def _is_live(algo: AlgoProfile, name: str) -> bool:
+    told = {term.knob for term in algo.live_fields.values()} or set(algo.knobs)
+    return name in algo.live_knobs and (name == ALGO or name in told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +124,11 @@ class Engine:
         except NoAnswerError:
             return None
 
-    def takes(self, changes: Mapping[str, object]) -> Asked:
+    def takes(self, wanted: Change) -> Asked:
         """Ask whether the engine takes such arguments at all, by telling it those that it has.
 
         What nobody can set is answered [false] with status 200 (SGLang 0.5.23, engine facts 3.2), or refused as no number.
+        An engine that follows a table of modes has taken such arguments, and is told nothing: that would end the table.
         """
         info = self._info()
         if info.status != 200:
@@ -104,6 +136,13 @@ class Engine:
         states = states_of(info.fields)
         if not states:
             return Asked(reason="/server_info tells no internal state")
+        changes = wanted.tell
+        unfit = differing(info.fields, wanted.needs)
+        if unfit:
+            return Asked(reason="; ".join(unfit[:3]))
+        table = self.server.profile.live_table
+        if table is not None and any(state.get(table.told) for state in states):
+            return Asked()
         untold = [name for name in changes if any(name not in state for state in states)]
         if untold:
             return Asked(reason=f"/server_info does not tell {', '.join(untold)}")

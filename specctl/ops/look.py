@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from specctl.engines.types import AlgoProfile
 from specctl.errors import NoHealthyReleaseError, RemoteCommandError, SpecctlError, UnhealthyError
 from specctl.fleet.types import Host, Server
 from specctl.ops.contact import Contact, contacts, each
@@ -46,7 +44,9 @@ def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, s
             )
         moved = live_move(facts)
         question = Question(
-            algo=algo_profile(server, current.algo) if moved is None else _since_a_move(server, moved.algo),
+            algo=algo_profile(server, current.algo)
+            if moved is None
+            else algo_profile(server, moved.algo).after_a_change(),
             knobs=current.knobs() if moved is None else moved.knobs,
             started=facts.unit,
             started_at_s=facts.now_s or 0.0,
@@ -64,12 +64,6 @@ def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, s
 
     found = each(selected, one)
     return {key: value for key, value in found.items() if isinstance(value, (GateEnd, SpecctlError))}
-
-
-def _since_a_move(server: Server, algo: str) -> AlgoProfile:
-    """Return the profile of an algo that a running engine was told: the lines of its start speak of another one."""
-    found = algo_profile(server, algo)
-    return replace(found, live_proof=tuple(each for each in found.live_proof if each.during == "smoke"))
 
 
 def opening_of(contact: Contact, server: Server, invocation: str | None) -> tuple[str, ...]:

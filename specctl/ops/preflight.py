@@ -77,7 +77,7 @@ def examine(
     if launched != server:
         subject = replace(subject, host_facts=gather(contact, (launched,)))
     python = subject.argv[0] if subject.argv else server.python
-    said = capability.ask(contact, launched, subject.facts, launch.algo, python=python, env=subject.env)
+    said = capability.ask(contact, launched, subject.facts, launch, python=python)
     more = linted(contact.host, server, launch, served=served)
     return catalogue.run(replace(subject, capability=said), skipped=skipped, more=more)
 

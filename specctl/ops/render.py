@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from specctl.adapters import plugin_files
 from specctl.engines._command import CONFIG_FILE, ENV_FILE
 from specctl.fleet.types import Host, Server, ServiceManager
 from specctl.rollout import launch as launches
@@ -51,6 +52,8 @@ def release(
         units[algo] = made[0].name
         knobs[algo] = launch.knobs
         stored[algo] = launch.as_wire()
+    if server.profile.plugin is not None and any(launches.build(host, server, algo).plugs for algo in units):
+        files.extend(plugin_files.of(server.profile.plugin))
     launch = launches.build(host, server, server.algo)
     if launch.config_secrets:
         text = templates.render("engine.yaml.j2", {"lines": unit.config_lines(launch, secrets)})

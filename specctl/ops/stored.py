@@ -84,7 +84,7 @@ def prepare_stored(
         facts=facts,
         host_facts=host_facts,
         plan=plan,
-        launch=launches.stored(contact.host, server, algo, launch, knobs),
+        launch=launches.stored(contact.host, server, algo, launch, knobs, release),
         digests=stored_digests(manifest),
     )
 

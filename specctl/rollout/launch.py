@@ -25,8 +25,8 @@ def engines() -> Mapping[str, Engine]:
 class Launch:
     """One way to start one server: argv, environment, knobs; secrets only by name.
 
-    `config_secrets` maps a key of the engine's configuration file to the inventory's name of the secret, `env_secrets` an
-    environment variable to it.
+    `release` is that of the host from which it was read; None: it is rendered now. `config_secrets` maps a key of the engine's
+    configuration file to the inventory's name of the secret, `env_secrets` an environment variable to it.
     """
 
     host: str
@@ -37,6 +37,20 @@ class Launch:
     knobs: Mapping[str, int]
     config_secrets: Mapping[str, str] = field(default_factory=dict)
     env_secrets: Mapping[str, str] = field(default_factory=dict)
+    release: str | None = None
+
+    @property
+    def plugs(self) -> bool:
+        """Claim that the engine is to load a plugin that the release holds."""
+        return command.plugs(self.env)
+
+    def environment(self, folder: str) -> Mapping[str, str]:
+        """Return the environment with the path of the plugins that a release's folder holds."""
+        if not self.plugs:
+            return self.env
+        path = self.env[command.SEARCH_PATH].split(":")
+        there = [f"{folder}/{command.PLUGIN_FOLDER}" if part == command.PLUGIN_MARK else part for part in path]
+        return {**self.env, command.SEARCH_PATH: ":".join(there)}
 
     def words(self) -> tuple[str, ...]:
         """Return the argv as text for people, a secret file shown by its name."""
@@ -59,7 +73,9 @@ def algo_profile(server: Server, algo: str) -> AlgoProfile:
     return found
 
 
-def stored(host: Host, server: Server, algo: str, kept: Mapping[str, object], knobs: Mapping[str, int]) -> Launch:
+def stored(
+    host: Host, server: Server, algo: str, kept: Mapping[str, object], knobs: Mapping[str, int], release: str
+) -> Launch:
     """Return a launch as a release's manifest keeps it; a secret file's place is known by its name."""
     credential = Credential(name=command.CONFIG_FILE)
     words = [credential if word == f"<{credential.name}>" else word for word in reading.texts(kept.get("argv"))]
@@ -72,6 +88,7 @@ def stored(host: Host, server: Server, algo: str, kept: Mapping[str, object], kn
         env={str(name): str(value) for name, value in reading.mapping(kept.get("env")).items()},
         knobs=knobs,
         config_secrets=keyed if credential in words else {},
+        release=release,
     )
 
 

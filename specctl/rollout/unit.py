@@ -52,7 +52,7 @@ def systemd_values(host: Host, server: Server, launch: Launch, release: str) -> 
         "start_limit_s": _whole_s(server.limits.load_s * START_LIMIT_LOADS),
         "start_limit_burst": START_LIMIT_BURST,
         "identity": identity,
-        "environment": [quoting.assignment(name, value) for name, value in launch.env.items()],
+        "environment": [quoting.assignment(name, value) for name, value in launch.environment(str(folder)).items()],
         "environment_files": [quoting.path(str(folder / ENV_FILE))] if launch.env_secrets else [],
         "credentials": [f"{CONFIG_FILE}:{quoting.path(str(folder / CONFIG_FILE))}"] if launch.config_secrets else [],
         "exec_start": " ".join(
@@ -72,7 +72,7 @@ def script_values(host: Host, server: Server, launch: Launch, release: str) -> M
     ]
     return {
         "host": host.name,
-        "exports": [f"{name}={quoting.shell_word(value)}" for name, value in launch.env.items()],
+        "exports": [f"{name}={quoting.shell_word(value)}" for name, value in launch.environment(str(folder)).items()],
         "environment_files": [quoting.shell_word(str(folder / ENV_FILE))] if launch.env_secrets else [],
         "working_dir": [quoting.shell_word(server.working_dir)] if server.working_dir else [],
         "exec_start": " ".join(words),

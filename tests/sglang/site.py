@@ -34,6 +34,8 @@ WAIVERS = {
 }
 BLOCK = 8
 TREE_PROFILE = "hoped-for"
+PLUGIN_PROFILE = "real-with-plugin"
+ON_A_CPU = {"--attention-backend": "torch_native", "--speculative-draft-attention-backend": "torch_native"}
 TREE = {"ddtree": {"block_size": BLOCK, "tree_budget": 16, "topk_cap": 4}}
 
 # The built-in profile, with the one flag more that DFLASH needs on a CPU.
@@ -41,6 +43,11 @@ PROFILES: Mapping[str, object] = {
     "real": {
         "extends": "sglang-0.5.23",
         "algos": {"dflash": {"implies": {"--speculative-draft-attention-backend": "torch_native"}}},
+    },
+    # The built-in profile with the plugin, in the attention that a CPU has.
+    PLUGIN_PROFILE: {
+        "extends": "sglang-0.5.23+ddtree",
+        "algos": {algo: {"implies": ON_A_CPU} for algo in ("dflash", "ddtree")},
     },
     # Somebody's hope: the flags of a fork, written down for an engine that is none.
     TREE_PROFILE: {
@@ -65,6 +72,8 @@ PROFILES: Mapping[str, object] = {
 def environ() -> dict[str, str]:
     """Return the environment of an engine on a CPU."""
     return {
+        # The copy of a kernel for GPUs, in torch.
+        "SGLANG_NATIVE_MOVE_KV_CACHE": "1",
         "HF_HUB_OFFLINE": "1",
         "SGLANG_USE_CPU_ENGINE": "1",
         # So small a model is slower on two threads that wait for each other than on one.
@@ -73,8 +82,13 @@ def environ() -> dict[str, str]:
     }
 
 
-def inventory(*, engine: str = "real", target: str | None = None, **limits: str) -> dict[str, object]:
-    """Return an inventory of one server on one host, with that engine profile and target, and these limits over the usual."""
+def inventory(
+    *, engine: str = "real", target: str | None = None, launch: Mapping[str, object] | None = None, **limits: str
+) -> dict[str, object]:
+    """Return an inventory of one server on one host, with that engine profile and target, and these limits over the usual.
+
+    `launch` is laid over the server's settings on the host.
+    """
     models = environment.models()
     server = {
         "engine": engine,
@@ -83,7 +97,7 @@ def inventory(*, engine: str = "real", target: str | None = None, **limits: str)
         "port": PORT,
         "algo": "none",
         "venv": str(environment.venv()),
-        "knobs": {"dflash": {"block_size": BLOCK}} | (TREE if engine == TREE_PROFILE else {}),
+        "knobs": {"dflash": {"block_size": BLOCK}} | (TREE if engine in (TREE_PROFILE, PLUGIN_PROFILE) else {}),
         "options": dict(OPTIONS),
         "env": environ(),
         "limits": LIMITS | limits,
@@ -98,5 +112,5 @@ def inventory(*, engine: str = "real", target: str | None = None, **limits: str)
             "tiny-dflash": {"kind": "draft", "path": str(models / "draft"), "target": "tiny"},
         },
         "servers": {SERVER: server},
-        "hosts": {HOST: {"servers": [SERVER]}},
+        "hosts": {HOST: {"servers": [SERVER], "launch": dict(launch or {})}},
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from specctl.algos import ALGOS
 from specctl.control.mode import Mode
@@ -50,13 +50,13 @@ class Live:
     def can(self, old: Mode, new: Mode) -> str | None:
         """Look into the profile, and ask the engine whether it really takes such changes; what it would say again is kept."""
         try:
-            changes = engine_live.live_fields(self.server.profile, old, new)
+            wanted = engine_live.change(self.server.profile, old, new)
         except engine_live.CannotError as cannot:
             return str(cannot)
-        names = tuple(sorted(changes))
+        names = (*sorted(wanted.tell), *(f"{name} = {value}" for name, value in wanted.needs.items()))
         if names in self._asked:
             return self._asked[names]
-        said = self.engine.takes(changes)
+        said = self.engine.takes(wanted)
         if said.lasting:
             self._asked[names] = said.reason
         return said.reason
@@ -64,7 +64,7 @@ class Live:
     def switch(self, old: Mode, new: Mode, errand: Errand) -> Outcome:
         """Tell the engine, and read back what it says."""
         try:
-            changes = engine_live.live_fields(self.server.profile, old, new)
+            changes = engine_live.change(self.server.profile, old, new).tell
         except engine_live.CannotError as cannot:
             return Refused(reason=str(cannot))
         errand.mark("telling", {"changes": dict(changes)})
@@ -115,12 +115,15 @@ class Live:
         traffic = _traffic(self._before, now, drafts=ALGOS[new.algo].drafts)
         if traffic is None:
             return Claimed(missing=("the engine counts no verify steps and no tokens",))
-        if not ALGOS[new.algo].drafts and traffic.meta[VERIFY_STEPS] > 0:
+        shown = profile.after_a_change()
+        plain = any(
+            each.absent and each.kind is EvidenceKind.META and each.pattern == VERIFY_STEPS for each in shown.live_proof
+        )
+        if plain and traffic.meta[VERIFY_STEPS] > 0:
             # Counters move when a request ends, and this one may have begun before the switch: watch on from here.
             self._before = now
             return Claimed(missing=("no request that began after the switch has ended",))
         lines = self.witness.lines()
-        shown = replace(profile, live_proof=tuple(each for each in profile.live_proof if each.during == "smoke"))
         if lines is None and any(each.kind is EvidenceKind.LOG for each in shown.live_proof):
             return Claimed(missing=("the log cannot be read",))
         state = {**(info or {}), **engine_live.states_of(info)[0]}

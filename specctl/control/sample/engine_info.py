@@ -13,12 +13,12 @@ from specctl.algos.types import Shape
 from specctl.control.mode import Mode, mode
 from specctl.control.sample.engine import EngineInfo
 from specctl.control.sample.numbers import amount, count, mapping, parsed
-from specctl.engines.types import AlgoProfile, EngineProfile
+from specctl.engines.types import AlgoProfile, EngineProfile, Term
 
 MAX_BYTES = 1 << 20
 MAX_SAID = 96
 _MAX_TEXT = 80
-_SPOKEN = "speculative_"
+_SPOKEN = ("speculative_", "ddtree_")
 _PRIVATE = ("path", "revision", "token_map", "config")
 _NO_SPECULATION = (None, "", "NONE")
 
@@ -90,19 +90,55 @@ def claimed(
 
     `deployed`: knobs by algo as they were deployed, for those that the engine does not tell (set by environment, or a default).
     """
-    found = [algo for algo in profile.algos.values() if _fits(info, algo)]
-    if len(found) != 1:
+    told = [found for algo in profile.algos.values() if (found := _told_live(info, algo)) is not None]
+    if told:
+        # A chain is a tree of one alternative, and no draft is a tree of none: what leaves the least open is meant.
+        least = min(free for free, _ in told)
+        meant = [found for free, found in told if free == least]
+        return meant[0] if len(meant) == 1 else None
+    fitting = [algo for algo in profile.algos.values() if _fits(info, algo)]
+    if len(fitting) != 1:
         return None
-    algo = found[0]
+    algo = fitting[0]
     knobs = dict((deployed or {}).get(algo.algo, {}))
     for name in algo.knobs:
         value = _knob(info, profile, algo, name)
         if value is not None:
             knobs[name] = value
+    return _mode(algo, knobs)
+
+
+def _mode(algo: AlgoProfile, knobs: Mapping[str, int]) -> Mode | None:
     try:
         return mode(algo.algo, knobs)
     except ValueError:
         return None
+
+
+def _told_live(info: EngineInfo, algo: AlgoProfile) -> tuple[int, Mode] | None:
+    """Return the mode of an algo that the fields of a live change tell, and how many of its knobs they left open; else None."""
+    if not algo.live_fields:
+        return None
+    needs = _solved(info, algo.live_needs, {})
+    found = None if needs is None else _solved(info, algo.live_fields, needs)
+    if needs is None or found is None:
+        return None
+    claimed = _mode(algo, {name: value for name, value in found.items() if ALGOS[algo.algo].knob(name) is not None})
+    return None if claimed is None else (len(found) - len(needs), claimed)
+
+
+def _solved(info: EngineInfo, terms: Mapping[str, Term], knobs: Mapping[str, int]) -> dict[str, int] | None:
+    """Return the knobs with those that the told fields give; None where a field is not told, or tells another value."""
+    found = dict(knobs)
+    for name, term in terms.items():
+        told = count(info.said.get(name))
+        if told is None:
+            return None
+        if term.knob is not None:
+            found.setdefault(term.knob, told - term.add)
+        if term.value(found) != told:
+            return None
+    return found
 
 
 def _fits(info: EngineInfo, algo: AlgoProfile) -> bool:

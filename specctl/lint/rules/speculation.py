@@ -31,7 +31,7 @@ def running_of(subject: Subject) -> int | None:
 def _algorithm(subject: Subject) -> Iterator[Hit]:
     """Hold the algorithm's name against those that the build has; it parses and dies later (facts §1.1, recording)."""
     name, table = subject.algorithm, subject.table
-    if name is None or table is None or not subject.is_exact or name in table.algorithms:
+    if name is None or table is None or not subject.is_exact or name in (*table.algorithms, *subject.plugged):
         return
     near = nearest(name, table.algorithms)
     guess = f" (did you mean {near}?)" if near else f" (it has {listed(table.algorithms, most=12)})"

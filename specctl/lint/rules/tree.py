@@ -76,9 +76,12 @@ def _room(subject: Subject) -> Iterator[Hit]:
 
 
 def _page(subject: Subject) -> Iterator[Hit]:
-    """Find pages greater than one token under a tree: most builds move accepted nodes token by token (facts §6.1, §7)."""
+    """Find pages greater than one token under a tree: most builds move accepted nodes token by token (facts §6.1, §7).
+
+    The plugin's trees were tested with pages of 1 and 16 (tests/sglang/test_ddtree_pages.py).
+    """
     page = subject.whole("--page-size")
-    if subject.shape is Shape.TREE and page is not None and page != 1:
+    if subject.shape is Shape.TREE and not subject.plugged and page is not None and page != 1:
         words = f"--page-size is {page} with a tree"
         yield Hit(message=words, key=subject.key(subject.find("--page-size")), remedy="say page-size: 1")
 

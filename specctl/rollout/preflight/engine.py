@@ -64,7 +64,7 @@ def knows(subject: Subject) -> Verdict | None:
     if said.knows is True:
         return passed(f"{where} knows {said.name}")
     if said.knows is False:
-        return failed(f"{where} does not know {said.name}")
+        return failed(f"{where} does not know {said.name}{f': {said.error}' if said.error else ''}")
     if said.error is not None:
         return failed(f"{where} cannot say whether it knows {said.name}: {said.error}")
     return unknown(f"{where} was not asked whether it knows {said.name}: {said.silent or 'it gave no answer'}")

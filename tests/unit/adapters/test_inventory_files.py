@@ -148,7 +148,7 @@ def test_many_values_are_refused() -> None:
 def test_built_in_profiles_are_files_of_their_own_name() -> None:
     """Every built-in profile is in the file of its name, in the shape of an inventory."""
     shelf = BuiltInProfiles()
-    assert shelf.names() == ("lab", "sglang-0.5.23", "sglang-pr29907")
+    assert shelf.names() == ("lab", "sglang-0.5.23", "sglang-0.5.23+ddtree", "sglang-pr29907")
     for name in shelf.names():
         label, root = shelf.tree(name)
         assert label == f"built-in {name}.yaml"

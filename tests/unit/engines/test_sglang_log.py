@@ -178,6 +178,10 @@ SAMPLES = {
         "the block size differs from the one the draft was trained with",
     ),
     "N005": ("Failed to load plugin sglang_ddtree: No module named 'numba'", "an engine plug-in failed to load"),
+    "N007": (
+        "DDTREE plugin not loaded: DDTREE was tested with SGLang 0.5.23, not with 0.5.24",
+        "the DDTREE plugin was not loaded: DDTREE was tested with SGLang 0.5.23, not with 0.5.24",
+    ),
     "N006": (
         "DFLASH non-greedy verification is unavailable on this build/device; falling back to greedy argmax verification.",
         "sampled requests are verified greedily on this build",

@@ -61,7 +61,7 @@ def test_an_algo_that_the_profile_lacks_is_unsupported() -> None:
     with pytest.raises(UnsupportedError) as caught:
         over(Overrides(algo="ddtree"), "stock")
     assert str(caught.value) == "gpu2: sglang-0.5.23 cannot decode ddtree (it has none, dflash)"
-    assert caught.value.hint == "set servers.stock.engine to lab or sglang-pr29907"
+    assert caught.value.hint == "set servers.stock.engine to lab, sglang-0.5.23+ddtree or sglang-pr29907"
     assert caught.value.exit_code == 2
 
 

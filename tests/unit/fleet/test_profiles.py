@@ -144,8 +144,8 @@ def test_only_the_profiles_that_are_needed_are_read() -> None:
     profiles = Profiles({}, shelf)
     assert profiles.get("lab") is profiles.get("lab")
     assert shelf.read == ["lab"]
-    assert profiles.with_algo("ddtree") == ("lab", "sglang-pr29907")
-    assert sorted(shelf.read) == ["lab", "sglang-0.5.23", "sglang-pr29907"]
+    assert profiles.with_algo("ddtree") == ("lab", "sglang-0.5.23+ddtree", "sglang-pr29907")
+    assert sorted(shelf.read) == ["lab", "sglang-0.5.23", "sglang-0.5.23+ddtree", "sglang-pr29907"]
 
 
 def test_a_name_that_is_no_profile_is_none() -> None:

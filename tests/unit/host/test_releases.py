@@ -141,7 +141,22 @@ def test_a_damaged_release_is_found_and_not_activated(
     assert not (folder / "current").is_symlink()
 
 
-@pytest.mark.parametrize("name", ["../evil", "/etc/passwd", ".hidden", "a/b", "", "manifest.json", "x" * 200])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../evil",
+        "/etc/passwd",
+        ".hidden",
+        "a/../b",
+        "a//b",
+        "a/.b",
+        "a/",
+        "b/" * 8 + "c",
+        "",
+        "manifest.json",
+        "x" * 200,
+    ],
+)
 def test_names_cannot_leave_their_folder(session: HostSession, folder: Path, token: int, name: str) -> None:
     """A file or release named out of its folder is refused, and nothing is written."""
     args = release_args(folder, "1", {"none.service": "one"}, token)

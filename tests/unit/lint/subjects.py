@@ -43,7 +43,7 @@ models:
 hardware:
   box: {gpus: {model: RTX PRO 6000 Blackwell, count: 8, memory: 96GiB}, interconnect: pcie}
 hosts:
-  gpu1: {hardware: box, servers: [stock, pr, fork, unlisted, lab]}
+  gpu1: {hardware: box, servers: [stock, pr, fork, plugin, unlisted, lab]}
 defaults:
   launch:
     python: /opt/sglang/bin/python
@@ -56,6 +56,7 @@ servers:
     {engine: sglang-pr29907, target: big, draft: small, port: 30002, tp: 8,
      knobs: &tree {ddtree: {block_size: 8, tree_budget: 7, topk_cap: 2}}}
   fork: {engine: fork, target: big, draft: small, port: 30003, tp: 8, knobs: *tree}
+  plugin: {engine: sglang-0.5.23+ddtree, target: big, draft: small, port: 30006, tp: 8, knobs: *tree}
   unlisted: {engine: unlisted, target: big, draft: small, port: 30004, tp: 8}
   lab: {engine: lab, target: big, draft: small, port: 30005, knobs: *tree}
 """

@@ -13,6 +13,7 @@ from specctl.fleet.types import Server
 from specctl.ops import capability
 from specctl.ops.contact import Contact, contact
 from specctl.rollout.facts import ServerFacts
+from specctl.rollout.launch import Launch
 from specctl.rollout.preflight.subject import Capability
 from tests import fakes
 
@@ -42,7 +43,8 @@ def ask(
     python: str = sys.executable,
 ) -> Capability | None:
     """Ask for an algo of the server's profile."""
-    return capability.ask(here, server, facts, algo, python=python, env=env or {})
+    launch = Launch(host="here", server=server.name, algo=algo, argv=(), env=env or {}, knobs={})
+    return capability.ask(here, server, facts, launch, python=python)
 
 
 def test_an_engine_that_knows_the_algo_says_so(here: Contact, tmp_path: Path) -> None:

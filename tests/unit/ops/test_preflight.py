@@ -60,7 +60,7 @@ def test_a_stored_release_is_checked_with_its_own_folders(place: tuple[Contact, 
     here, server = place
     kept = launches.build(here.host, server, "dflash").as_wire()
     words = [str(tmp_path / "old-draft") if word == str(tmp_path / "draft") else word for word in _words(kept)]
-    launch = launches.stored(here.host, server, "dflash", {**kept, "argv": words}, {"block_size": 8})
+    launch = launches.stored(here.host, server, "dflash", {**kept, "argv": words}, {"block_size": 8}, "1")
     report = preflight.examine(here, server, launch, preflight.gather(here, (server,)), {})
     (misfit,) = [one for one in report.findings if one.id == "P016"]
     assert (misfit.level, "hidden size 32, the target has 64" in misfit.reason) == (Level.FAIL, True)

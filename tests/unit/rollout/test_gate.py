@@ -210,6 +210,18 @@ def test_a_plug_in_that_failed_explains_the_unknown_algorithm() -> None:
     assert state.verdict.cause == lines
 
 
+def test_the_reason_of_the_ddtree_plugin_is_the_verdict() -> None:
+    """What SGLang logs of the failure names the plugin alone; the plugin's own line has the reason, and is what is shown."""
+    lines = (
+        "DDTREE plugin not loaded: DDTREE was tested with SGLang 0.5.23, not with 0.5.24",
+        "Failed to execute general plugin: ddtree",
+        "ValueError: Unknown speculative algorithm name: DDTREE",
+    )
+    state = run(spec_for(), look(1.0, *lines), look(2.0, unit=GONE))
+    assert isinstance(state.verdict, Failed)
+    assert (state.verdict.fatal, state.verdict.cause) == ("N007", (lines[0], lines[2]))
+
+
 def test_slow_is_not_stalled_and_never_ended_before_the_deadline() -> None:
     """A load that takes longer than it ever did, but moves, is slow until the deadline, then timed out while moving."""
     spec = spec_for(past_loads=(PastLoad(total_s=100.0),), stall_s=60.0, load_s=600.0)

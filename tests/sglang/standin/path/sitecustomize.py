@@ -7,6 +7,7 @@ refusal and those functions; the speculation itself, its counters, logs and chec
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -14,6 +15,11 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 BACKEND = "torch_native"
+# A test's wish: the engine says of itself that it is of this version.
+CLAIMED_VERSION = os.environ.get("STANDIN_SGLANG_VERSION")
+if CLAIMED_VERSION:
+    sys.modules["sglang.version"] = ModuleType("sglang.version")
+    vars(sys.modules["sglang.version"])["__version__"] = CLAIMED_VERSION
 
 
 def allow_backend(choices: ModuleType) -> None:

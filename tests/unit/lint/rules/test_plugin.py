@@ -1,0 +1,60 @@
+"""The rule on the DDTREE plugin: what the plugin itself refuses at the start is found before it."""
+
+from __future__ import annotations
+
+import pytest
+
+from specctl.engines.types import FlagValue
+from tests.unit.lint.subjects import Case, Made, check_broken, check_kept, findings
+
+SAYS = "does not go with the DDTREE plugin"
+CASES = (
+    Case(
+        rule="E017",
+        broken=Made(of="plugin", algo="ddtree", options={"--enable-mixed-chunk": True}),
+        says=f"--enable-mixed-chunk {SAYS}: a prefill and a tree in one pass were not tried",
+        kept=Made(options={"--enable-mixed-chunk": True}),
+        key="options.--enable-mixed-chunk",
+    ),
+    Case(
+        rule="E017",
+        broken=Made(of="plugin", algo="dflash", options={"--prefill-attention-backend": "fa3"}),
+        says=f"--prefill-attention-backend {SAYS}: fa3 does not read a tree's mask",
+        kept=Made(of="plugin", algo="dflash", options={"--prefill-attention-backend": "triton"}),
+        key="options.--prefill-attention-backend",
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.says)
+def test_a_broken_launch_is_found(case: Case) -> None:
+    """What breaks a rule is found, said with its values, and nothing else is."""
+    check_broken(case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.says)
+def test_a_kept_launch_is_not(case: Case) -> None:
+    """The launch beside it, which keeps the rule, is not found."""
+    check_kept(case)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--dp-size", 2),
+        ("--disaggregation-mode", "prefill"),
+        ("--speculative-adaptive", True),
+        ("--enable-lora", True),
+        ("--speculative-draft-window-size", 64),
+    ],
+)
+def test_each_kind_is_found(option: str, value: FlagValue) -> None:
+    """Sizes above one, other modes and switches are each found."""
+    found = findings(Made(of="plugin", algo="ddtree", options={option: value}))
+    assert [one.message for one in found if one.rule.id == "E017" and option in one.message]
+
+
+def test_plain_decoding_loads_no_plugin() -> None:
+    """The same server without a draft may have all of it."""
+    found = findings(Made(of="plugin", algo="none", options={"--enable-lora": True, "--dp-size": 2}))
+    assert "E017" not in {one.rule.id for one in found}
