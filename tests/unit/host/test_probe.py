@@ -70,3 +70,23 @@ def test_a_digest_cannot_leave_the_folder(session: HostSession, tmp_path: Path) 
     """A digest that is none is refused."""
     with pytest.raises(SpecctlError, match="is no digest"):
         session.call("probe", _args(tmp_path, "pass", digest="../../x"))
+
+
+def test_a_plugin_goes_with_the_question(session: HostSession, tmp_path: Path) -> None:
+    """What the release would hold can be imported by the probe, before anything else, and is gone afterwards."""
+    plugin = [
+        {"name": "plugins/one/__init__.py", "content": "WORD = 'mine'"},
+        {"name": "plugins/one/b.py", "content": ""},
+    ]
+    code = "import one, one.b, os; print(one.WORD, one.__file__, os.environ['PYTHONPATH'].split(':')[1:])"
+    found = session.call("probe", _args(tmp_path, code, plugin=plugin, env={"PYTHONPATH": str(tmp_path)}))
+    word, place, rest = str(found["stdout"]).split(" ", 2)
+    assert (word, rest.strip()) == ("mine", f"['{tmp_path}']")
+    assert not Path(place).parents[2].exists()
+
+
+def test_a_plugin_cannot_leave_its_folder(session: HostSession, tmp_path: Path) -> None:
+    """A name that leads out is refused, and nothing is run."""
+    with pytest.raises(SpecctlError):
+        session.call("probe", _args(tmp_path, "print(1)", plugin=[{"name": "../evil.py", "content": ""}]))
+    assert not (tmp_path / "probes").exists()

@@ -191,3 +191,21 @@ def test_prune_spares_current_previous_and_pinned(session: HostSession, folder: 
     }
     listed = session.call("release.list", {"dir": str(folder)})
     assert (listed["current"], listed["previous"]) == ({"id": "2", "algo": "none"}, {"id": "3", "algo": "none"})
+
+
+def test_a_plugins_files_lie_in_folders_that_anybody_may_read(session: HostSession, folder: Path, token: int) -> None:
+    """An engine of another user finds them; they are held to the manifest like the rest, and not sent back as text."""
+    files = {
+        "none.service": "one",
+        "plugins/pack/__init__.py": "two",
+        "plugins/pack/a.py": "",
+        "plugins/pack-1.dist-info/METADATA": "x",
+    }
+    session.call("release.write", release_args(folder, "1", files, token))
+    home = folder / "releases" / "1" / "plugins" / "pack"
+    assert (home / "__init__.py").read_text() == "two"
+    assert [path.stat().st_mode & 0o777 for path in (home.parent, home)] == [0o755, 0o755]
+    assert list(session.call("release.read", {"dir": str(folder), "id": "1"})["files"]) == ["none.service"]  # type: ignore[call-overload]
+    (home / "a.py").write_text("changed")
+    verified = session.call("release.verify", {"dir": str(folder), "id": "1"})
+    assert verified["problems"] == ["plugins/pack/a.py differs from the manifest"]

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from specctl.adapters.inventory_files import BuiltInProfiles
 from specctl.control.mode import Mode, mode
 from specctl.control.sample import engine_info
 from specctl.control.sample.engine import EngineInfo
 from specctl.engines.types import AlgoProfile, EngineProfile
+from specctl.fleet.profiles import Profiles
 
 RECORDED = Path(__file__).parents[3] / "data" / "sglang-0.5.23" / "dialect" / "server_info.json"
 BLOCK = "--speculative-dflash-block-size"
@@ -90,3 +92,31 @@ def test_knobs_that_are_not_told_are_those_deployed() -> None:
 def test_an_answer_of_something_else_tells_nothing() -> None:
     """A JSON object without a state and without an algorithm is no /server_info."""
     assert engine_info.parse(b'{"detail": "Not Found"}') is None
+
+
+def plugged(budget: int, topk: int = 4, block: int = 8, **more: object) -> EngineInfo:
+    """Return what a server with the plugin tells."""
+    state = {"ddtree_budget": budget, "ddtree_topk": topk, "ddtree_block_size": block}
+    return told(speculative_algorithm="DDTREE", speculative_num_draft_tokens=25, **state, **more)
+
+
+@pytest.mark.parametrize(
+    ("info", "claimed"),
+    [
+        (plugged(0), mode("none")),
+        (plugged(0, topk=1), mode("none")),
+        (plugged(7, topk=1), mode("dflash", {"block_size": 8})),
+        (plugged(15, topk=1, block=16), mode("dflash", {"block_size": 16})),
+        (plugged(3, topk=1), mode("ddtree", {"block_size": 8, "tree_budget": 3, "topk_cap": 1})),
+        (plugged(7), mode("ddtree", {"block_size": 8, "tree_budget": 7, "topk_cap": 4})),
+        (plugged(16, topk=4), mode("ddtree", {"block_size": 8, "tree_budget": 16, "topk_cap": 4})),
+        (told(speculative_algorithm=None), mode("none")),
+        (plugged(16, topk=400), None),
+        (told(speculative_algorithm="DDTREE"), None),
+    ],
+)
+def test_a_server_with_the_plugin_tells_its_mode(info: EngineInfo, claimed: Mode | None) -> None:
+    """No draft and the chain are trees of a kind: what leaves the least open is meant. A cold server without it drafts nothing."""
+    profile = Profiles({}, BuiltInProfiles()).get("sglang-0.5.23+ddtree")
+    assert profile is not None
+    assert engine_info.claimed(info, profile, {"dflash": {"block_size": 4}}) == claimed
