@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from specctl.doctor import replay
 from specctl.doctor.replay_types import Kind, ReplayResult
-from tests.unit.doctor.traces import VOCABULARY, Record, path_to, random_trace, text
+from tests.unit.doctor.traces import VOCABULARY, Record, path_to, random_trace, random_tree, text
 
 seeds = st.integers(0, 1 << 32)
 Mutation = Callable[[Record, Random], bool]
@@ -236,6 +236,51 @@ def test_what_clients_received_is_compared() -> None:
     assert short.said == f"{len(sent) - 1} received, {len(sent)} committed"
 
 
+def taken_back(records: list[Record], at: int) -> Record:
+    """Return the prefill of a request that was taken back before the record at that place and goes on with its next token."""
+    before, now = records[at - 1], records[at]
+    given = sum(len(record["committed"]) for record in records[:at])
+    again = {"prompt": records[0]["prompt"] + given, "committed": now["committed"][:1], "finish": None}
+    return {"v": 1, "kind": "prefill", "rid": before["rid"], "step": now["step"], **again}
+
+
+@given(seed=seeds)
+def test_what_a_request_was_given_before_it_was_taken_back_counts(seed: int) -> None:
+    """A request that was retracted and read again is compared from its first token on, what it was given before included."""
+    records = random_trace(seed, requests=1, steps=6)
+    assume(len(records[3]["committed"]) == 1)
+    records[3] = taken_back(records, 3)
+    sent = [token for record in records for token in record["committed"]]
+    assert check(records, streamed={"r0": sent}).divergences == ()
+    for at in (0, -1):
+        bent = list(sent)
+        bent[at] = VOCABULARY + 1
+        assert [one.kind for one in check(records, streamed={"r0": bent}).divergences] == [Kind.STREAMED]
+
+
+def test_what_was_lost_before_a_request_was_taken_back_is_not_held_against_it() -> None:
+    """Where a line could not be read, nobody knows what a request that is read again was given before."""
+    records = next(
+        records for seed in range(100) if len((records := random_trace(seed, requests=1, steps=6))[3]["committed"]) == 1
+    )
+    sent = [token for record in records for token in record["committed"]]
+    records[3] = taken_back(records, 3)
+    lines = text(records)
+    assert replay.check([*lines[:3], "{", *lines[3:]], streamed={"r0": sent}).divergences == ()
+
+
+def test_an_id_that_is_used_again_is_another_request() -> None:
+    """After a request's end, and after a new beginning of the trace, its id's next prompt is begun from nothing."""
+    records = random_trace(5, requests=1)
+    sent = [token for record in records for token in record["committed"]]
+    head = {"v": 1, "kind": "trace", "engine": "any", "version": "1"}
+    for between in ([], [head]):
+        for first in (records, records[:2] if between else records):
+            found = check([*first, *between, *records], streamed={"r0": sent})
+            assert found.divergences == ()
+    assert check([*records[:2], head, *records], streamed={"r0": sent[:-1]}).by_kind == {Kind.STREAMED: 1}
+
+
 def test_a_request_that_goes_on_after_its_end() -> None:
     """Nothing may follow a request's end."""
     records = random_trace(7, requests=1)
@@ -274,3 +319,10 @@ def test_what_is_not_told_is_not_checked() -> None:
 def test_depths_follow_parents() -> None:
     """The brute force's own paths begin at the root."""
     assert path_to([-1, 0, 1, 0, 2], 4) == [0, 1, 2, 4]
+
+
+def test_a_full_node_ends_a_drawn_tree() -> None:
+    """Where a node has all tokens below it, no node after it is its own parent: the brute force would never end."""
+    parents, tokens = random_tree(Random(11067), chain=False)
+    assert all(parent < node for node, parent in enumerate(parents))
+    assert max(parents.count(node) for node in range(len(tokens))) == VOCABULARY

@@ -36,13 +36,11 @@ def random_tree(chance: Random, *, chain: bool) -> tuple[list[int], list[int]]:
         parent = node - 1 if chain else chance.randrange(node)
         free = sorted(set(range(VOCABULARY)) - children.get(parent, set()))
         if not free:
-            continue
+            break
         token = chance.choice(free)
         children.setdefault(parent, set()).add(token)
         parents.append(parent)
         tokens.append(token)
-        if len(parents) <= node:
-            break
     return parents, tokens
 
 
