@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specctl.algos import ALGOS
 from specctl.algos.types import Shape
-from specctl.control.audit_types import AuditInput, Finding, Unknown, Verdict
+from specctl.control.audit_types import AuditInput, Finding, Unknown, Verdict, straight
 
 LEAST_LINES = 3
 """Decode lines without which nothing follows from what did not come between them."""
@@ -16,21 +16,22 @@ def _shape(given: AuditInput) -> Shape | None:
 
 
 def tree_lines(given: AuditInput) -> Verdict:
-    """Hold the algo against the lines that only a tree prints."""
+    """Hold the algo against the lines that only a tree prints; one without branches may print what a chain prints."""
     shape, lines = _shape(given), given.lines
     if shape is None or lines is None or lines.last_is_tree is None or given.settled is None:
         return Unknown(reason="the mode is not known or new, or no decode line was seen")
     if shape is not Shape.TREE and lines.last_is_tree:
         reason = f"it claims {given.mode}, and its log has lines that only a tree prints"
         return Finding(id="M011", title="another algo decodes than is claimed", reason=reason)
-    if shape is Shape.TREE and given.has_tree_line and lines.since_tree >= LEAST_LINES:
+    branches = shape is Shape.TREE and given.mode is not None and not straight(given.mode)
+    if branches and given.has_tree_line and lines.since_tree >= LEAST_LINES:
         reason = f"it claims {given.mode}, and its last {lines.since_tree} decode lines came without a tree's"
         return Finding(id="M011", title="another algo decodes than is claimed", reason=reason)
     return None
 
 
 def verifies(given: AuditInput) -> Verdict:
-    """Hold the algo against verify calls and accept length: only speculation has calls, plain decoding commits one a step."""
+    """Hold the algo against the accept length: plain decoding commits one a step, be it by verify passes of roots alone."""
     shape, settled = _shape(given), given.settled
     sums = None if settled is None else settled.decoded
     if shape is None or sums is None or sums.tokens < LEAST_TOKENS:
@@ -65,16 +66,21 @@ def budget(given: AuditInput) -> Verdict:
 
 
 def draft_tokens(given: AuditInput) -> Verdict:
-    """Hold the engine's draft tokens (root or anchor included where the build counts it) against the mode's."""
+    """Hold the engine's draft tokens (root or anchor included where the build counts it) against the mode's.
+
+    Plain decoding has none; where it is made of verify passes too, each has its root.
+    """
     told = None if given.counters is None else given.counters.draft_tokens
     checked = given.checked
     if told is None or checked is None or given.counts_root is None or given.settled is None:
         return Unknown(reason="draft tokens, the mode's knobs, or how the build counts a root are not known")
-    due = 0 if _shape(given) is Shape.NONE else checked - (0 if given.counts_root else 1)
-    if told == due:
+    due = checked - (0 if given.counts_root else 1)
+    plain = _shape(given) is Shape.NONE
+    if told == due or (plain and told == 0):
         return None
+    has = "drafts nothing" if plain else f"has {due}"
     return Finding(
         id="M014",
         title="draft tokens are not the mode's",
-        reason=f"the engine says {told:.0f}, {given.mode} has {due}",
+        reason=f"the engine says {told:.0f}, {given.mode} {has}",
     )

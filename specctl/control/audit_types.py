@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from specctl.algos import ALGOS
+from specctl.algos.types import Shape
 from specctl.control.mode import Mode
 from specctl.control.sample.engine import EngineCounters, EngineLines, EngineSample
 from specctl.control.window import Figures, Window, figures
@@ -75,6 +76,11 @@ class AuditInput:
     def checked(self) -> int | None:
         """Return how many tokens a step verifies, anchor or root included; None where it is unknown."""
         return None if self.mode is None else ALGOS[self.mode.algo].checked(dict(self.mode.knobs))
+
+
+def straight(mode: Mode) -> bool:
+    """Claim that no step of a mode has branches: a chain, or a tree of one alternative a depth, which is one."""
+    return ALGOS[mode.algo].shape is Shape.CHAIN or dict(mode.knobs).get("topk_cap") == 1
 
 
 def _steady(window: Window, mode: Mode | None) -> Figures | None:

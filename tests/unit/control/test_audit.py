@@ -99,6 +99,24 @@ def test_a_chain_and_plain_decoding_pass() -> None:
     assert (found(chain), found(plain)) == ([], [])
 
 
+def test_plain_decoding_by_verify_passes_passes() -> None:
+    """Where every mode decodes by verify passes, one without drafts verifies its root alone: one token a step, as many checked."""
+    plain = replace(TRUE, mode=NONE, window=window(NONE, accept=1.0), lines=lines(None, accept=1.0))
+    rooted = replace(plain, counters=EngineCounters(accept_length=1.0, draft_tokens=1.0))
+    assert audit(rooted).findings == ()
+    assert found(replace(rooted, counts_root=False)) == ["M014"]
+    assert found(replace(plain, counts_root=False, counters=EngineCounters(draft_tokens=0.0))) == []
+    assert found(replace(plain, counters=EngineCounters(draft_tokens=2.0))) == ["M014"]
+
+
+def test_a_straight_tree_is_not_missed_for_its_lines() -> None:
+    """A tree of one alternative a depth may print a chain's lines: that it has none of a tree says nothing."""
+    straight = mode("ddtree", {"tree_budget": 3, "topk_cap": 1, "block_size": 8})
+    given_ = replace(TRUE, mode=straight, window=window(straight), counters=EngineCounters(draft_tokens=4.0))
+    assert found(replace(given_, lines=lines(None, since_tree=5))) == []
+    assert found(replace(given_, lines=lines(replace(LINE, tree_budget=3, nodes=4.0)))) == []
+
+
 def test_nothing_known_is_unknown_and_no_finding() -> None:
     """Without any figure no check fails, and none passes either."""
     result = audit(AuditInput(mode=None))
