@@ -32,7 +32,8 @@ RARE = 1e-4
 TRYOUT_S = 300.0
 LINE = re.compile(
     r"DDTREE metrics: bs=(?P<bs>\d+) budget=(?P<budget>\d+) avg_actual_nodes=(?P<nodes>[\d.]+) "
-    r"avg_accepted_drafts=(?P<drafts>[\d.]+) avg_commit_len=(?P<commit>[\d.]+) avg_accepted_depth=(?P<depth>[\d.]+) topk=(?P<topk>\d+) verify_steps=20 build_ms=[\d.]+"
+    r"avg_accepted_drafts=(?P<drafts>[\d.]+) avg_commit_len=(?P<commit>[\d.]+) "
+    r"avg_accepted_depth=(?P<depth>[\d.]+) topk=(?P<topk>\d+) verify_steps=20 build_ms=[\d.]+"
 )
 
 
