@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import assert_never
 
 from specctl.control.mode import Mode
+from specctl.control.table import Table
 from specctl.fleet.types import AgentMode
 from specctl.host import lease
 from specctl.host.wire import OpError
@@ -120,6 +121,19 @@ class Acting:
         except IntentError as error:
             self._let_in()
             return Report(result=REFUSED, reason=str(error), mode=None)
+
+    def give_table(self, table: Table | None, base: Mode, *, conduct: AgentMode, held: str | None = None) -> Report:
+        """Have the engine follow a table (None: none, but run `base`); no step is noted, since the engine tells what it follows."""
+        why = self.refusal(conduct, held)
+        if why is not None:
+            return Report(result=REFUSED, reason=why, mode=None)
+        match self.live.follow(table, base):
+            case Refused(reason=reason):
+                return Report(result=REFUSED, reason=reason, mode=None)
+            case Broken(reason=reason):
+                return Report(result=BROKEN, reason=reason, mode=None)
+            case Moved(took_s=took_s, evidence=evidence):
+                return Report(result=DONE, reason="; ".join(evidence), mode=None, took_s=took_s)
 
     def _let_in(self) -> None:
         """Let requests come again at once where the disk refused a step; `mend` does it again and writes it down."""

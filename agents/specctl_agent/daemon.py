@@ -31,7 +31,7 @@ from specctl_agent.samplers.host import HostSampler
 from specctl_agent.samplers.nvml import NvmlSampler
 from specctl_agent.samplers.runner import Slot
 from specctl_agent.storing import only_one
-from specctl_agent.ward import Means, Ward
+from specctl_agent.ward import Tools, Ward
 
 
 def run(path: Path | None, version: str, stopping: threading.Event, log: Log) -> None:
@@ -65,7 +65,7 @@ def assemble(
     intents = Intents(config.state / INTENTS, boot=clock.now().boot, wall=lambda: clock.now().wall_s)
     places = Places(config.servers)
     models = Models(keeping.complaints)
-    means = Means(
+    means = Tools(
         keeping=keeping,
         orders=orders,
         journal=journal,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from specctl.control.mode import Mode
+from specctl.control.table import Table
 from specctl.fleet.types import AgentMode
 from specctl_agent.acting import Acting, Report
 from specctl_agent.actuators import Cost
@@ -16,9 +17,14 @@ from specctl_agent.actuators import Cost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What came of one errand: from which mode to which, at what cost (None: something that an earlier agent had left open)."""
+    """What came of one errand: from which mode to which, at what cost (None: something that an earlier agent had left open).
+
+    `table`: the engine was to follow another table, or none, from then on: `given`.
+    """
 
     report: Report
+    table: bool = False
+    given: Table | None = None
     old: Mode | None = None
     new: Mode | None = None
     cost: Cost | None = None
@@ -47,6 +53,15 @@ class Errands:
             self._done.put(Done(report=report, old=old, new=new, cost=cost))
 
         self._begin(f"{old} → {new} by {cost.value}", work)
+
+    def send_table(self, table: Table | None, base: Mode, *, conduct: AgentMode, held: str | None) -> None:
+        """Begin to have the engine follow a table; None: none, but run `base`."""
+
+        def work() -> None:
+            report = self.acting.give_table(table, base, conduct=conduct, held=held)
+            self._done.put(Done(report=report, table=True, given=table))
+
+        self._begin("ending the table" if table is None else f"giving a table: {table}", work)
 
     def mend(self, running: Mode | None) -> bool:
         """Begin to bring to its end what was left open; returns whether there is anything."""

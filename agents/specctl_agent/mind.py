@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from specctl.control import policy, policy_state, profile
+from specctl.control import policy, policy_state, policy_table, profile
 from specctl.control.limits import Limits
 from specctl.control.mode import Mode
 from specctl.control.objective import Metric, Objective
 from specctl.control.policy_costs import HostCosts
 from specctl.control.policy_state import State
-from specctl.control.policy_types import Act, Decision, Hold, Means, Now, Pin, SetKnobs, SwitchAlgo, View
+from specctl.control.policy_types import Act, Decision, Hold, Means, Now, Pin, SetKnobs, SetTable, SwitchAlgo, View
 from specctl.control.profile import ConcurrencyProfile
 from specctl.control.rates import Rates
 from specctl.fleet import types as fleet
@@ -55,7 +55,7 @@ class Mind:
 
     settings: AgentSettings
     state: State = field(default_factory=State.fresh)
-    decision: Decision | None = None
+    decision: Decision | SetTable | None = None
     decided: Decided | None = None
     view: View | None = None
     _resumed: int | None = None
@@ -74,7 +74,7 @@ class Mind:
         view = view_of(watch, beside, standing, self.settings, now)
         self.view = view = replace(view, refused={**view.refused, **self._shut(standing, now)})
         self.state = policy.advance(self.state, view, self.limits, now)
-        before, self.decision = self.decision, policy.decide(view, self.state, self.limits, now)
+        before, self.decision = self.decision, self._decide(view, watch, now)
         if before is not None and self.decided is not None and _key(before) == _key(self.decision):
             self.decided = replace(self.decided, reason=self.decision.why.reason)
             return False
@@ -84,9 +84,14 @@ class Mind:
             reason=self.decision.why.reason,
             since_s=now.mono_s,
             at=dt.datetime.fromtimestamp(now.wall_s, dt.UTC).isoformat(timespec="seconds"),
-            target=None if isinstance(self.decision, Hold) else self.decision.mode,
+            target=None if isinstance(self.decision, Hold | SetTable) else self.decision.mode,
         )
         return True
+
+    def _decide(self, view: View, watch: Watch, now: Now) -> Decision | SetTable:
+        followed = policy_table.Followed(watch.followed, watch.table)
+        most, wished = None if watch.info is None else watch.info.max_running, self.settings.table
+        return policy_table.decide(view, self.state, self.limits, now, wished=wished, followed=followed, most=most)
 
     def entry(self, server: str, conduct: fleet.AgentMode) -> dict[str, object]:
         """Return the decision as its journal keeps it."""
@@ -120,9 +125,9 @@ class Mind:
         """Note that an act was tried and did not end as it was decided."""
         self.state = policy.failed(self.state, act, reason, self.limits, now)
 
-    def refused(self, act: Act, reason: str, now: Now) -> None:
+    def refused(self, means: Means, reason: str, now: Now) -> None:
         """Note that an act was turned away before anything was changed: its means are not tried again for a while."""
-        self._turned_away[act.price.means] = (reason, now.mono_s + AGAIN_S)
+        self._turned_away[means] = (reason, now.mono_s + AGAIN_S)
 
     @property
     def gain_ratio(self) -> float | None:
@@ -138,7 +143,7 @@ class Mind:
         self._turned_away = {means: one for means, one in self._turned_away.items() if one[1] > now.mono_s}
         shut = {means: reason for means, (reason, _) in self._turned_away.items()}
         least_s = self.settings.min_dwell_s
-        if standing.pin is None and self.state.dwell_s < least_s:
+        if standing.pin is None and not self.settings.table and self.state.dwell_s < least_s:
             early = f"{self.state.dwell_s:.0f} s of min_dwell ({least_s:.0f} s) are over"
             shut = {**dict.fromkeys(Means, early), **shut}
         return shut
@@ -156,11 +161,13 @@ class Mind:
         return None
 
 
-def text_of(decision: Decision) -> str:
+def text_of(decision: Decision | SetTable) -> str:
     """Say a decision in two words."""
     match decision:
         case Hold():
             return "hold"
+        case SetTable(table=table):
+            return "end the table" if table is None else f"set table {table}"
         case SetKnobs(mode=mode):
             return f"set {mode}"
         case SwitchAlgo(mode=mode):
@@ -169,7 +176,7 @@ def text_of(decision: Decision) -> str:
             assert_never(decision)
 
 
-def _key(decision: Decision) -> tuple[str, str]:
+def _key(decision: Decision | SetTable) -> tuple[str, str]:
     return text_of(decision), decision.why.rule
 
 

@@ -61,6 +61,7 @@ def _told_server(server: ServerPicture, now_s: float) -> dict[str, object]:
         "server": server.server,
         "conduct": server.conduct.value,
         "mode": None if server.mode is None else str(server.mode),
+        "table": server.table,
         "activity": None if sample is None else sample.activity.value,
         "running": None if sample is None else sample.running,
         "waiting": None if sample is None else sample.waiting,

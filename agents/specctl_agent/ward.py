@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from specctl.control.mode import Mode
 from specctl.control.mode import parse as parse_mode
-from specctl.control.policy_types import Act, Hold, Now
+from specctl.control.policy_types import Act, Hold, Means, Now, SetTable
 from specctl.control.rates import Rates
+from specctl.control.table import Table
 from specctl.fleet.types import AgentMode
 from specctl.rollout import reading
 from specctl.rollout.agent_moves import WHO
-from specctl_agent.acting import REFUSED, Acting
+from specctl_agent.acting import REFUSED, Acting, Report
 from specctl_agent.actuators import Cost
 from specctl_agent.decisions import DecisionJournal
 from specctl_agent.errands import Done, Errands
@@ -36,7 +37,7 @@ STOP_S = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class Tools:
     """What a ward needs of the agent around it."""
 
     keeping: Keeping
@@ -52,7 +53,7 @@ class Means:
 class Ward:
     """A server; all but `picture` is for the loop alone."""
 
-    means: Means
+    tools: Tools
     watch: Watch
     mind: Mind
     errands: Errands
@@ -73,16 +74,16 @@ class Ward:
     _rates_for: Mode | None = None
 
     @classmethod
-    def of(cls, place: Place, means: Means) -> Ward:
+    def of(cls, place: Place, tools: Tools) -> Ward:
         """Begin to care for a server, with what was known of it before."""
-        loaded = means.keeping.profile(place.name).load()
+        loaded = tools.keeping.profile(place.name).load()
         if loaded.said is not None:
-            means.log(WARNING, "profile", server=place.name, reason=loaded.said)
+            tools.log(WARNING, "profile", server=place.name, reason=loaded.said)
         watch = Watch(place=place, eyes=open_eyes(place), profile=loaded.profile)
-        acting = means.open_hands(place)
+        acting = tools.open_hands(place)
         ways = Slot(lambda: WaysSampler(place, acting, place.deployed))
-        ward = cls(means=means, watch=watch, mind=Mind(place.note.server.agent), errands=Errands(acting), ways=ways)
-        ward._take_up(means.keeping.state(place.name).load())
+        ward = cls(tools=tools, watch=watch, mind=Mind(place.note.server.agent), errands=Errands(acting), ways=ways)
+        ward._take_up(tools.keeping.state(place.name).load())
         watch.eyes.start()
         ways.start()
         return ward
@@ -122,7 +123,7 @@ class Ward:
             return
         self.watch.place = place
         self.mind.settings = place.note.server.agent
-        self.errands.acting = self.means.open_hands(place)
+        self.errands.acting = self.tools.open_hands(place)
         self._look_for_ways(place.deployed)
         if endpoint(before) != endpoint(place) or before.note.server.profile != place.note.server.profile:
             self.watch.eyes.stop()
@@ -132,7 +133,7 @@ class Ward:
     def turn(self, now: Now, gpus: GpuWatch, invocation: str | None) -> None:
         """Take one turn: take in what errands brought, look, decide, and act on it."""
         self._invocation = invocation or self._invocation
-        self._standing = self.means.orders.of(self.name)
+        self._standing = self.tools.orders.of(self.name)
         self._tend(now)
         for done in self.errands.collect():
             self._ended(done, now)
@@ -148,7 +149,7 @@ class Ward:
     def _tend(self, now: Now) -> None:
         for slot in self.slots():
             if slot.tend(now.mono_s):
-                self.means.log(WARNING, "collector-hangs", collector=slot.name)
+                self.tools.log(WARNING, "collector-hangs", collector=slot.name)
 
     def _look_for_ways(self, running: Mode | None) -> None:
         """Ask anew what can be done from a mode; until the answer comes, what was known before counts."""
@@ -169,7 +170,7 @@ class Ward:
         if now.mono_s >= self._rates_s or self.watch.mode != self._rates_for:
             self._rates_s, self._rates_for = now.mono_s + RATES_EACH_S, self.watch.mode
             graphics = gpus.graphics(self.watch.place.note.server.gpus)
-            self._rates = self.means.rates(self.watch.place, self.watch, now, graphics)
+            self._rates = self.tools.rates(self.watch.place, self.watch, now, graphics)
         holder = self.errands.acting.holder()
         beside = Beside(
             ways=self._ways,
@@ -180,16 +181,20 @@ class Ward:
         if self.mind.think(self.watch, beside, self._standing, now):
             self._tell()
         decision = self.mind.decision
-        if decision is not None and not isinstance(decision, Hold) and self.conduct is AgentMode.ACT:
+        if decision is None or isinstance(decision, Hold) or self.conduct is not AgentMode.ACT:
+            return
+        if isinstance(decision, SetTable):
+            self._send_table(decision)
+        else:
             self._send(decision)
 
     def _tell(self) -> None:
         """Write a new decision into its journal and, unless only observed, one line into the log."""
         self.changes += 1
         entry = self.mind.entry(self.name, self.conduct)
-        self.means.journal.append(entry)
+        self.tools.journal.append(entry)
         acts = not isinstance(self.mind.decision, Hold)
-        self.means.log(
+        self.tools.log(
             INFO,
             "decision",
             server=self.name,
@@ -206,15 +211,25 @@ class Ward:
             return
         self._sent = act
         cost = Cost(means_of(act).value)
-        self.means.log(INFO, "switch", server=self.name, old=old, new=act.mode, means=cost.value, reason=act.why.reason)
+        self.tools.log(INFO, "switch", server=self.name, old=old, new=act.mode, means=cost.value, reason=act.why.reason)
         self.errands.send(cost, old, act.mode, act.why.reason, conduct=self.conduct, held=self._standing.held)
+
+    def _send_table(self, act: SetTable) -> None:
+        base = self.expected
+        if base is None:
+            return
+        self.tools.log(INFO, "table", server=self.name, table=act.table or "none", reason=act.why.reason)
+        self.errands.send_table(act.table, base, conduct=self.conduct, held=self._standing.held)
 
     def _ended(self, done: Done, now: Now) -> None:
         """Take in how an errand ended."""
+        if done.table:
+            self._given(done.given, done.report, now)
+            return
         report, act = done.report, self._sent
         self._sent = None
         level = INFO if report.done else WARNING if report.result == REFUSED else ERROR
-        self.means.log(
+        self.tools.log(
             level,
             "switched",
             server=self.name,
@@ -229,17 +244,26 @@ class Ward:
             self.lost_s += report.took_s
         if report.mode is not None and (done.cost is Cost.LIVE or done.cost is None):
             self._moved, self._moved_at = report.mode, self._start
-        place = self.means.find(self.name)
+        place = self.tools.find(self.name)
         if place is not None:
             self.move(place)  # a restart has changed what is deployed: nothing must be decided by what was
         if act is not None and done.old is not None:
             if report.done:
                 self.mind.arrived(done.old, act, now, report.took_s)
             elif report.result == REFUSED:
-                self.mind.refused(act, report.reason, now)
+                self.mind.refused(act.price.means, report.reason, now)
             else:
                 self.mind.failed(act, report.reason, now)
         self.save()
+
+    def _given(self, table: Table | None, report: Report, now: Now) -> None:
+        """Take in whether the engine follows the table that it was given; where it does not, it is not told again for a while."""
+        level = INFO if report.done else WARNING if report.result == REFUSED else ERROR
+        self.tools.log(level, "table-given", server=self.name, result=report.result, reason=report.reason)
+        if not report.done:
+            self.mind.refused(Means.LIVE, report.reason, now)
+        else:
+            self.watch.given(table, now)
 
     def picture(self, now: Now) -> ServerPicture:
         """Return what is to be shown of the server."""
@@ -250,6 +274,7 @@ class Ward:
             allowed=watch.place.note.server.agent.mode,
             modes=self._ways.modes if self._ways is not None else watch.place.startable,
             mode=watch.mode,
+            table=None if watch.table is None else str(watch.table),
             sample=watch.sample,
             sample_age_s=watch.look_age_s,
             load=watch.load,
@@ -281,13 +306,13 @@ class Ward:
 
     def save(self) -> None:
         """Put on the disk what must survive a restart."""
-        complaints, subject = self.means.keeping.complaints, f"profile of {self.name}"
-        said = self.means.keeping.profile(self.name).save(self.watch.profile)
+        complaints, subject = self.tools.keeping.complaints, f"profile of {self.name}"
+        said = self.tools.keeping.profile(self.name).save(self.watch.profile)
         if said is None:
             complaints.over(subject)
         else:
             complaints.trouble(subject, said)
-        self.means.keeping.state(self.name).save(
+        self.tools.keeping.state(self.name).save(
             {
                 "mode_s": self.watch.mode_s,
                 "lost_s": self.lost_s,
@@ -313,14 +338,14 @@ class Ward:
         except ValueError:
             self._moved = None
         if "policy" in fields and (reason := self.mind.take_up(fields["policy"])) is not None:
-            self.means.log(ERROR, "policy-state", server=self.name, reason=reason, then="starting clean")
+            self.tools.log(ERROR, "policy-state", server=self.name, reason=reason, then="starting clean")
 
     def close(self) -> None:
         """End the samplers and save; an errand under way is left to its journal, where it takes longer."""
         self.watch.eyes.stop()
         self.ways.stop()
         if not self.errands.join(STOP_S):
-            self.means.log(WARNING, "errand-left", server=self.name, errand=self.errands.busy)
+            self.tools.log(WARNING, "errand-left", server=self.name, errand=self.errands.busy)
         self.save()
 
 

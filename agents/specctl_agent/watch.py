@@ -15,6 +15,7 @@ from specctl.control.profile import ConcurrencyProfile
 from specctl.control.sample import engine_info
 from specctl.control.sample.engine import EngineInfo, EngineLines, EngineLoad, EngineSample, Look, Page
 from specctl.control.sample.engine_track import EngineTrack, advance
+from specctl.control.table import Table
 from specctl.control.window import Figures, Window
 from specctl_agent.eyes import Eyes
 from specctl_agent.places import Place
@@ -39,7 +40,11 @@ Moment = tuple[int | None, int | None, float | None, float | None]
 
 @dataclass(slots=True)
 class Watch:
-    """What is known of one server; `observe` once a tick, by the loop alone."""
+    """What is known of one server; `observe` once a tick, by the loop alone.
+
+    `table`: what the engine says that it follows, where it is understood; `followed`: it follows some table. `mode` is then that of
+    the table at the number of requests that run now, which may be another one a moment later.
+    """
 
     place: Place
     eyes: Eyes
@@ -47,8 +52,11 @@ class Watch:
     window: Window = field(default_factory=Window)
     sample: EngineSample | None = None
     mode: Mode | None = None
+    table: Table | None = None
+    followed: bool = False
     expected: Mode | None = None
     _expected_s: float = 0.0
+    _given: tuple[Table | None, float] | None = None
     info: EngineInfo | None = None
     page: Page | None = None
     lines: EngineLines | None = None
@@ -71,9 +79,10 @@ class Watch:
         loads, pages = self.eyes.loads.read(at_s), self.eyes.pages.read(at_s)
         infos, lines = self.eyes.infos.read(at_s), self.eyes.lines.read(at_s)
         if expected != self.expected:
-            self.expected, self._expected_s = expected, at_s
+            self.expected, self._expected_s, self._given = expected, at_s, None
         self.info, self.lines, self.page = infos.value, lines.value, pages.value
         self.mode = self._believed(infos, expected, at_s)
+        self._look_at_table(infos, loads, at_s)
         self._track, sample = advance(self._track, at_s=at_s, look=loads.value, page=pages.value, mode=self.mode)
         self.look_age_s = _age(loads)
         self.load = None if loads.value is None else loads.value.load
@@ -124,6 +133,24 @@ class Watch:
         same = claimed.algo == expected.algo and all(told.get(name) == value for name, value in expected.knobs)
         return claimed if same else None
 
+    def given(self, table: Table | None, now: Now) -> None:
+        """Note that the engine follows another table, or none, from now on: its words from before count for nothing."""
+        self._given = table, now.mono_s
+
+    def _look_at_table(self, infos: Reading[EngineInfo], loads: Reading[Look], at_s: float) -> None:
+        """Take the mode of the table that the engine follows, if it follows one: that of no table is not what decodes."""
+        profile, info, age_s = self.place.note.server.profile, infos.value, infos.age_s
+        told_s = self._expected_s if self._given is None else self._given[1]
+        if info is not None and age_s is not None and age_s <= at_s - told_s:
+            self.followed, self.table = engine_info.follows(info, profile), engine_info.table(info, profile)
+        else:
+            self.table = None if self._given is None else self._given[0]
+            self.followed = self.table is not None
+        if not self.followed or self.mode is None:
+            return
+        running = None if loads.value is None or loads.value.load is None else loads.value.load.running
+        self.mode = None if self.table is None or running is None else self.table.at(running)
+
     def _count(self, sample: EngineSample) -> None:
         span = sample.span_s
         if span is not None and self.mode is not None and sample.concurrency is not None:
@@ -138,7 +165,8 @@ class Watch:
         profile = self.place.note.server.profile
         found = audits.audit(
             AuditInput(
-                mode=self.mode,
+                # What an engine that follows a table told of a past window was of more modes than one.
+                mode=None if self.followed else self.mode,
                 window=self.window,
                 counters=None if self.page is None else self.page.counters,
                 lines=self.lines,

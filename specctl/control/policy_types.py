@@ -15,6 +15,7 @@ from specctl.control.limits import QUICK_S
 from specctl.control.mode import Mode
 from specctl.control.objective import Objective
 from specctl.control.rates import Rates
+from specctl.control.table import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +149,14 @@ class SwitchAlgo:
 
     mode: Mode
     price: Price
+    why: Grounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTable:
+    """Give the engine a table of modes, which it follows at every step; None: have it follow none, but run its one mode."""
+
+    table: Table | None
     why: Grounds
 
 

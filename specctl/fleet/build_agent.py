@@ -23,6 +23,7 @@ def agent(leaves: Leaves) -> AgentSettings:
         gateway=_gateway(leaves),
         hooks=_hooks(leaves),
         calibration=_text(leaves, "calibration"),
+        table=_said(leaves, "table") is True,
         model_class=_text(leaves, "model_class"),
         context_tokens=_pair(_said(leaves, "context")),
     )

@@ -77,6 +77,7 @@ def built_in_leaves() -> Leaves:
         ("agent", "min_dwell"): agent.min_dwell_s,
         ("agent", "switches_a_day"): agent.switches_a_day,
         ("agent", "outage_ok"): agent.outage_ok,
+        ("agent", "table"): agent.table,
         ("agent", "hooks", "limit"): Hooks().limit_s,
     }
     return {path: Leaf(value=value, origin=BUILT_IN, at=path) for path, value in values.items()}

@@ -144,6 +144,8 @@ class AgentSection(Section):
     """Programs that take requests off the server and bring them back."""
     calibration: Line | None = None
     """A calibration file on your machine, beside this file unless absolute; deploy carries it to the host."""
+    table: bool | None = None
+    """Give the engine a table of modes by number of requests, which it follows at every step, instead of switching it (false)."""
     model_class: Line | None = None
     """The class of model by which the built-in prior is chosen."""
     context: Bounds = None

@@ -144,7 +144,8 @@ class AgentSettings:
     `algos` and `knobs` are what the agent owns: the algos that it chooses among, and each knob with its lowest and highest
     value; all else is the inventory's. `floor_tokens_per_s` is the least that the other objective must keep: tokens of all
     requests under latency, of one request under throughput. `calibration` is a file on the operator's machine; `context_tokens`
-    the shortest and longest context that is usual.
+    the shortest and longest context that is usual. `table`: the engine is given a table of modes by number of requests, and
+    follows it by itself.
     """
 
     mode: AgentMode = AgentMode.OBSERVE
@@ -159,6 +160,7 @@ class AgentSettings:
     hooks: Hooks | None = None
     calibration: str | None = None
     model_class: str | None = None
+    table: bool = False
     context_tokens: tuple[int, int] | None = None
 
     @property

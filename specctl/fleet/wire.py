@@ -105,6 +105,7 @@ def agent_values(agent: AgentSettings) -> dict[str, Value]:
         if hooks is None
         else {"pre_drain": list(hooks.pre_drain), "post_ready": list(hooks.post_ready), "limit_s": hooks.limit_s},
         "calibration": agent.calibration,
+        "table": agent.table,
         "model_class": agent.model_class,
         "context": None if agent.context_tokens is None else list(agent.context_tokens),
     }

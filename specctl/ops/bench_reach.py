@@ -263,11 +263,11 @@ def subject(host_facts: HostFacts, facts: ServerFacts, server: Server, told: Eng
 
 
 def claimed_mode(told: EngineInfo | None, server: Server) -> str | None:
-    """Return the mode that /server_info claims; None where it does not tell, or fits more than one.
+    """Return the mode that /server_info claims; None where it does not tell, fits more than one, or follows a table of them.
 
     Knobs that the engine does not tell are the inventory's.
     """
-    if told is None:
+    if told is None or engine_info.follows(told, server.profile):
         return None
     found = engine_info.claimed(told, server.profile, server.knobs)
     return None if found is None else str(found)

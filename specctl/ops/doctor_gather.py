@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from specctl.control import wire
 from specctl.control.mode import Mode
+from specctl.control.sample import engine_info
+from specctl.control.sample.engine import EngineInfo
 from specctl.doctor import lines
 from specctl.doctor.evidence import Evidence, GpuLook, Log, Observation
 from specctl.errors import ConnectError, SpecctlError
@@ -78,10 +80,10 @@ def gather(found: Subject, wish: Wish) -> Evidence:
     evidence = Evidence(
         host=contact.host.name,
         server=found.server.name,
-        mode=stated.claimed or stated.deployed,
+        mode=_one_mode(found, info, stated.claimed or stated.deployed),
         observations=tuple(seen),
         started_s=started_s,
-        steady=_steady(found, stated.claimed, stated.deployed),
+        steady=_steady(found, _one_mode(found, info, stated.claimed), stated.deployed),
         same_start=_same_start(found) if seen else None,
         info=info,
         log=log,
@@ -121,6 +123,11 @@ def _serves(found: Subject, seen: Sequence[Observation]) -> bool | None:
     if found.facts.unit.active is None and found.facts.port is None:
         return None
     return any(one.look is not None and one.look.ready for one in seen)
+
+
+def _one_mode(found: Subject, info: EngineInfo | None, mode: Mode | None) -> Mode | None:
+    """Return the mode; None where the engine follows a table, and so decodes in more modes than one."""
+    return None if info is not None and engine_info.follows(info, found.server.profile) else mode
 
 
 def _steady(found: Subject, claimed: Mode | None, deployed: Mode | None) -> bool:

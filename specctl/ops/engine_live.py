@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from specctl.control.mode import Mode
 from specctl.control.sample import engine_info
+from specctl.control.table import Table
 from specctl.engines.types import AlgoProfile, EngineProfile, Term
 from specctl.fleet.types import Server
 from specctl.ops.engine_http import EngineClient, NoAnswerError, Reached, Reply
@@ -80,6 +81,39 @@ def change(profile: EngineProfile, old: Mode, new: Mode) -> Change:
     return Change(tell={engine_info.field_of(wanted.knobs[name]): value for name, value in changed.items()})
 
 
+def table_fields(profile: EngineProfile, table: Table) -> Mapping[str, object]:
+    """Return the arguments that give a running engine a table; raises CannotError where its profile has no such way."""
+    if profile.live_table is None:
+        raise CannotError(f"{profile.name} follows no table")
+    suffix = profile.live_table.suffix
+    return {
+        f"{name}{suffix.replace('{n}', str(start))}": value
+        for start, mode in table.rows
+        for name, value in fields(profile, mode).items()
+    }
+
+
+def unlike(profile: EngineProfile, info: Mapping[str, object] | None, table: Table | None) -> tuple[str, ...] | None:
+    """Name what of a table (None: of none) the ranks do not say that they follow; None where the engine does not say."""
+    states, known = states_of(info), profile.live_table
+    if not states or known is None:
+        return None
+    rows_of = () if table is None else table.rows
+    wanted = [{known.at: start, **fields(profile, mode)} for start, mode in rows_of]
+    found = []
+    for state in states:
+        told = state.get(known.told)
+        rows = told if isinstance(told, list) else []
+        if len(rows) != len(wanted):
+            found.append(f"{known.told} has {len(rows)} rows, not {len(wanted)}")
+        found += [
+            f"{known.told} says {dict(row)}, not {each}"
+            for row, each in zip(rows, wanted, strict=False)
+            if not isinstance(row, Mapping) or any(row.get(name) != value for name, value in each.items())
+        ]
+    return tuple(found)
+
+
 def _is_live(algo: AlgoProfile, name: str) -> bool:
     told = {term.knob for term in algo.live_fields.values()} or set(algo.knobs)
     return name in algo.live_knobs and (name == ALGO or name in told)
@@ -109,6 +143,11 @@ class Engine:
         """Return the body of /server_info; None where none came."""
         reply = self._info()
         return reply.fields if reply.status == 200 else None
+
+    def follows_table(self) -> bool:
+        """Claim that it follows a table of modes."""
+        known = self.server.profile.live_table
+        return known is not None and any(state.get(known.told) for state in states_of(self.info()))
 
     def _info(self) -> Reply:
         return EngineClient.of(self.here, self.server).get("/server_info", timeout_s=INFO_S)

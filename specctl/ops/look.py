@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from specctl.engines.types import AlgoProfile, EvidenceKind
 from specctl.errors import NoHealthyReleaseError, RemoteCommandError, SpecctlError, UnhealthyError
 from specctl.fleet.types import Host, Server
+from specctl.ops import engine_live
 from specctl.ops.contact import Contact, contacts, each
 from specctl.ops.engine_http import EngineClient
 from specctl.ops.gate import Gate, GateEnd, Question
 from specctl.ops.reporter import Reporter
 from specctl.ops.stored import current_of, reach, reach_deployed
-from specctl.rollout.agent_moves import live_move
+from specctl.rollout.agent_moves import LiveMove, live_move
 from specctl.rollout.launch import algo_profile
 
 Pair = tuple[Host, Server]
@@ -44,9 +47,7 @@ def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, s
             )
         moved = live_move(facts)
         question = Question(
-            algo=algo_profile(server, current.algo)
-            if moved is None
-            else algo_profile(server, moved.algo).after_a_change(),
+            algo=_provable(contact, server, current.algo, moved),
             knobs=current.knobs() if moved is None else moved.knobs,
             started=facts.unit,
             started_at_s=facts.now_s or 0.0,
@@ -64,6 +65,17 @@ def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, s
 
     found = each(selected, one)
     return {key: value for key, value in found.items() if isinstance(value, (GateEnd, SpecctlError))}
+
+
+def _provable(contact: Contact, server: Server, started: str, moved: LiveMove | None) -> AlgoProfile:
+    """Return the profile with the proof of what runs: after a live change, and of an engine that follows a table of modes, another.
+
+    Lines of a table's engine speak of more modes than one; what its answers tell holds for all.
+    """
+    found = algo_profile(server, started) if moved is None else algo_profile(server, moved.algo).after_a_change()
+    if not engine_live.Engine(contact, server).follows_table():
+        return found
+    return replace(found, live_proof=tuple(each for each in found.live_proof if each.kind is not EvidenceKind.LOG))
 
 
 def opening_of(contact: Contact, server: Server, invocation: str | None) -> tuple[str, ...]:

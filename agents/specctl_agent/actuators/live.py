@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from specctl.algos import ALGOS
 from specctl.control.mode import Mode
+from specctl.control.table import Table
 from specctl.engines.types import EvidenceKind
 from specctl.fleet.types import Server
 from specctl.ops import engine_live
@@ -90,6 +91,24 @@ class Live:
         if wrong:
             return Broken(reason=f"{trouble or 'the engine said yes'}, and /server_info says: {'; '.join(wrong[:3])}")
         return Moved(took_s=took_s, evidence=tuple(f"{name} = {value}" for name, value in changes.items()))
+
+    def follow(self, table: Table | None, base: Mode) -> Outcome:
+        """Give the engine a table of modes, or tell it its one mode and so end a table; and read back what it follows."""
+        profile = self.server.profile
+        try:
+            changes = engine_live.fields(profile, base) if table is None else engine_live.table_fields(profile, table)
+        except engine_live.CannotError as cannot:
+            return Refused(reason=str(cannot))
+        reply = self.engine.set(changes)
+        if engine_live.untouched(reply):
+            return Refused(reason=engine_live.refusal(reply))
+        trouble = None if engine_live.accepted(reply) else engine_live.refusal(reply)
+        wrong = engine_live.unlike(profile, self.engine.info(), table)
+        if wrong is None:
+            return Broken(reason=trouble or "the engine took the table and does not say what it follows")
+        if wrong:
+            return Broken(reason=f"{trouble or 'the engine said yes'}, and /server_info: {'; '.join(wrong[:3])}")
+        return Moved(took_s=reply.took_s, evidence=("it follows no table" if table is None else f"it follows {table}",))
 
     def confirm(self, new: Mode) -> Proof:
         """Watch the traffic for what only the new algo shows, up to a limit; a server that nobody asks anything can only claim."""

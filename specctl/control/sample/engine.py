@@ -182,12 +182,14 @@ class Page:
 class EngineInfo:
     """What /server_info claims (arguments and live state, no key, no path): a claim, never a proof.
 
-    `said`: every argument that begins with "speculative_", the live state's over the start's. `seed`: random_seed, which tells one
+    `said`: every argument that begins with "speculative_", the live state's over the start's, and what the DDTREE plugin tells.
+    `rows`: lists of rows of whole numbers that it tells, such as a table of modes. `seed`: random_seed, which tells one
     start from another. `startup_s`: seconds of the start, by part.
     """
 
     version: str | None = None
     said: Mapping[str, str | int | float | bool | None] = field(default_factory=lambda: MappingProxyType({}))
+    rows: Mapping[str, tuple[Mapping[str, int], ...]] = field(default_factory=lambda: MappingProxyType({}))
     seed: int | None = None
     metrics_enabled: bool | None = None
     adaptive: bool | None = None

@@ -6,6 +6,7 @@ Pure. SGLang prints its API keys in this answer (recordings, surprise 28), so on
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from specctl.algos import ALGOS
@@ -13,10 +14,12 @@ from specctl.algos.types import Shape
 from specctl.control.mode import Mode, mode
 from specctl.control.sample.engine import EngineInfo
 from specctl.control.sample.numbers import amount, count, mapping, parsed
+from specctl.control.table import Table
 from specctl.engines.types import AlgoProfile, EngineProfile, Term
 
 MAX_BYTES = 1 << 20
 MAX_SAID = 96
+MAX_ROWS = 256
 _MAX_TEXT = 80
 _SPOKEN = ("speculative_", "ddtree_")
 _PRIVATE = ("path", "revision", "token_map", "config")
@@ -39,6 +42,7 @@ def parse(body: bytes) -> EngineInfo | None:
     return EngineInfo(
         version=_text(top.get("version")),
         said=MappingProxyType({**_said(top), **_said(live)}),
+        rows=MappingProxyType(_rows(live)),
         seed=count(top.get("random_seed")),
         metrics_enabled=_flag(top.get("enable_metrics")),
         adaptive=_flag(live.get("speculative_adaptive", top.get("speculative_adaptive"))),
@@ -61,6 +65,18 @@ def _said(fields: Mapping[str, object]) -> dict[str, Said]:
             or (isinstance(value, str) and len(value) <= _MAX_TEXT)
         ):
             found[name] = value
+    return found
+
+
+def _rows(fields: Mapping[str, object]) -> dict[str, tuple[Mapping[str, int], ...]]:
+    """Return the lists of rows of whole numbers; a list with anything else in it is none."""
+    found: dict[str, tuple[Mapping[str, int], ...]] = {}
+    for name, value in fields.items():
+        if name.startswith(_SPOKEN) and len(name) <= _MAX_TEXT and isinstance(value, list) and len(value) <= MAX_ROWS:
+            rows = [{str(key): count(cell) for key, cell in (mapping(row) or {}).items()} for row in value]
+            whole = [{key: cell for key, cell in row.items() if cell is not None} for row in rows]
+            if whole == rows and all(whole) and len(found) < MAX_SAID:
+                found[name] = tuple(whole)
     return found
 
 
@@ -89,6 +105,7 @@ def claimed(
     """Return the mode that an engine claims to run; None where its words fit no algo of the profile, or more than one.
 
     `deployed`: knobs by algo as they were deployed, for those that the engine does not tell (set by environment, or a default).
+    An engine that follows a table runs no one mode: what is claimed is what it would run without the table.
     """
     told = [found for algo in profile.algos.values() if (found := _told_live(info, algo)) is not None]
     if told:
@@ -106,6 +123,27 @@ def claimed(
         if value is not None:
             knobs[name] = value
     return _mode(algo, knobs)
+
+
+def table(info: EngineInfo, profile: EngineProfile) -> Table | None:
+    """Return the table of modes that an engine says that it follows; None where it follows none, or one that is not understood."""
+    known = profile.live_table
+    rows = () if known is None else info.rows.get(known.told, ())
+    found = []
+    for row in rows:
+        meant = claimed(replace(info, said={**info.said, **row}), profile)
+        if known is None or meant is None or known.at not in row:
+            return None
+        found.append((row[known.at], meant))
+    try:
+        return Table(tuple(found)) if found else None
+    except ValueError:
+        return None
+
+
+def follows(info: EngineInfo, profile: EngineProfile) -> bool:
+    """Claim that an engine follows some table of modes, whoever gave it."""
+    return profile.live_table is not None and bool(info.rows.get(profile.live_table.told))
 
 
 def _mode(algo: AlgoProfile, knobs: Mapping[str, int]) -> Mode | None:

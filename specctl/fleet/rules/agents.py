@@ -23,6 +23,7 @@ def check(hosts: Sequence[MergedHost]) -> Iterator[Problem]:
         for placement in host.placements:
             yield from _algos(placement)
             yield from _draining(placement)
+            yield from _table(placement)
             if may_restart(placement):
                 yield from _needs(host, placement)
     yield from _knobs([placement for host in hosts for placement in host.placements])
@@ -116,6 +117,18 @@ def _draining(placement: Placement) -> Iterator[Problem]:
         yield given[0].problem("needs its counterpart: what is taken off must come back (pre_drain and post_ready)")
     if said and given:
         yield given[0].problem("the gateway is drained already: keep agent.gateway or agent.hooks", at_key=True)
+
+
+def _table(placement: Placement) -> Iterator[Problem]:
+    """Yield it where a table is wished for that this build follows not."""
+    leaf = placement.leaves.get(("agent", "table"))
+    if (
+        leaf is not None
+        and leaf.value is True
+        and placement.profile is not None
+        and placement.profile.live_table is None
+    ):
+        yield leaf.problem(f"{placement.profile.name} follows no table (a profile with live_table does)")
 
 
 def _can_drain(placement: Placement) -> bool:

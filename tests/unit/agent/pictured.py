@@ -86,6 +86,7 @@ SERVER = ServerPicture(
     conduct=AgentMode.ACT,
     modes=(CHAIN, TREE),
     mode=TREE,
+    table="from 1 ddtree:tree_budget=16, from 4 dflash",
     sample=SAMPLE,
     sample_age_s=0.5,
     figures=Figures(span_s=300.0, known_s=300.0, concurrency=9.0, decoded=SUMS),

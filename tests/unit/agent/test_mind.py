@@ -126,7 +126,7 @@ def test_the_least_dwell_shuts_every_way_but_a_pins(world: World) -> None:
 def test_a_way_that_was_turned_away_is_tried_again_later(world: World) -> None:
     """What was refused before anything was changed freezes nothing: the same way is open again after ten minutes."""
     world.until(lambda: isinstance(world.mind.decision, SwitchAlgo))
-    world.mind.refused(world.act, "no other worker is healthy", world.now)
+    world.mind.refused(world.act.price.means, "no other worker is healthy", world.now)
     world.turn()
     assert (rule(world), world.mind.state.frozen) == ("means-refused", None)
     assert isinstance(world.mind.decision, Hold)

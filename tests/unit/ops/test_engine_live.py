@@ -8,6 +8,7 @@ import pytest
 
 from specctl.adapters.inventory_files import BuiltInProfiles
 from specctl.control.mode import Mode, mode
+from specctl.control.table import Table
 from specctl.engines.types import EngineProfile
 from specctl.fleet.profiles import Profiles
 from specctl.ops import engine_live
@@ -95,3 +96,36 @@ def test_what_the_engine_says_is_held_against_it() -> None:
     """Every rank must say what was told."""
     info = {"internal_states": [{"ddtree_budget": 7, "ddtree_topk": 1}, {"ddtree_budget": 7, "ddtree_topk": 4}]}
     assert engine_live.differing(info, fields(PLUGIN, CHAIN)) == ("ddtree_topk is 4, not 1",)
+
+
+TABLE = Table(((1, tree(16)), (4, CHAIN), (9, NONE)))
+
+
+def test_a_table_is_told_row_by_row() -> None:
+    """Each row's fields bear its least number of requests."""
+    assert engine_live.table_fields(PLUGIN, TABLE) == {
+        "ddtree_budget_from_1": 16,
+        "ddtree_topk_from_1": 4,
+        "ddtree_budget_from_4": 7,
+        "ddtree_topk_from_4": 1,
+        "ddtree_budget_from_9": 0,
+    }
+    with pytest.raises(CannotError, match="lab follows no table"):
+        engine_live.table_fields(LAB, TABLE)
+
+
+def test_every_rank_must_follow_the_whole_table() -> None:
+    """A row that is missing, another one, or a rank that follows none, is said; no table is asked for with None."""
+    rows = [
+        {"from": 1, "ddtree_budget": 16, "ddtree_topk": 4},
+        {"from": 4, "ddtree_budget": 7, "ddtree_topk": 1},
+        {"from": 9, "ddtree_budget": 0, "ddtree_topk": 1},
+    ]
+    good = {"ddtree_policy": rows}
+    assert engine_live.unlike(PLUGIN, {"internal_states": [good, good]}, TABLE) == ()
+    assert engine_live.unlike(PLUGIN, {"internal_states": [good, {}]}, TABLE) == ("ddtree_policy has 0 rows, not 3",)
+    other = {"ddtree_policy": [*rows[:2], {**rows[2], "ddtree_budget": 3}]}
+    assert len(engine_live.unlike(PLUGIN, {"internal_states": [other]}, TABLE) or ()) == 1
+    assert engine_live.unlike(PLUGIN, None, TABLE) is None
+    assert engine_live.unlike(PLUGIN, {"internal_states": [{"ddtree_policy": []}]}, None) == ()
+    assert engine_live.unlike(PLUGIN, {"internal_states": [good]}, None) == ("ddtree_policy has 3 rows, not 0",)

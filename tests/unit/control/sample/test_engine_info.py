@@ -120,3 +120,31 @@ def test_a_server_with_the_plugin_tells_its_mode(info: EngineInfo, claimed: Mode
     profile = Profiles({}, BuiltInProfiles()).get("sglang-0.5.23+ddtree")
     assert profile is not None
     assert engine_info.claimed(info, profile, {"dflash": {"block_size": 4}}) == claimed
+
+
+def row(at: int, budget: int, topk: int) -> dict[str, int]:
+    """Return a row of the plugin's policy as it tells it."""
+    return {"from": at, "ddtree_budget": budget, "ddtree_topk": topk}
+
+
+@pytest.mark.parametrize(
+    ("rows", "follows", "modes"),
+    [
+        ([row(1, 16, 4), row(4, 7, 1), row(9, 0, 1)], True, ["ddtree", "dflash", "none"]),
+        ([], False, None),
+        ([row(1, 16, 400)], True, None),
+        ([row(4, 16, 4), row(1, 7, 1)], True, None),
+        ([{"ddtree_budget": 7, "ddtree_topk": 1}], True, None),
+        ([{"from": "many"}], False, None),
+        ("no list", False, None),
+    ],
+)
+def test_a_table_is_read_row_by_row(rows: object, follows: bool, modes: list[str] | None) -> None:
+    """Each row is the mode that it would tell alone; what is not understood is followed all the same, and no table of ours."""
+    profile = Profiles({}, BuiltInProfiles()).get("sglang-0.5.23+ddtree")
+    assert profile is not None
+    info = plugged(16, ddtree_policy=rows)
+    found = engine_info.table(info, profile)
+    assert engine_info.follows(info, profile) is follows
+    assert (None if found is None else [mode.algo for _, mode in found.rows]) == modes
+    assert engine_info.table(info, PROFILE) is None
