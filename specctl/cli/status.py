@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from specctl.cli import options
+from specctl.errors import UsageError
 
 if TYPE_CHECKING:
     from specctl.control.sight import Sight
@@ -20,24 +21,27 @@ if TYPE_CHECKING:
 
 # A fleet's first looks come within a second or two; what has not come by then is shown as not looked at yet.
 FIRST_S = 3.0
+INTERVAL_S = 2.0
 WATCH = Annotated[bool, typer.Option("--watch", "-w", help="Look again and again until Ctrl-C.")]
 INTERVAL = Annotated[
-    float, typer.Option("--interval", min=0.5, max=3600.0, metavar="SECONDS", help="How often --watch shows anew.")
+    float | None,
+    typer.Option("--interval", min=0.5, max=3600.0, metavar="SECONDS", help="How often --watch shows anew [2]."),
 ]
 
 
 @options.selecting()
 def status(
-    chosen: options.Chosen, watch: WATCH = False, interval: INTERVAL = 2.0, as_json: options.JSON = False
+    chosen: options.Chosen, watch: WATCH = False, interval: INTERVAL = None, as_json: options.JSON = False
 ) -> None:
     """Show what every selected server runs and how it is."""
+    if interval is not None and not watch:
+        raise UsageError("--interval has no meaning without --watch", hint="specctl status --watch")
     pairs = chosen.pairs()
     if watch:
-        _watch(pairs, interval, as_json=as_json)
+        _watch(pairs, interval or INTERVAL_S, as_json=as_json)
         return
     gc.disable()  # A look is over in a second, and a tenth of it would go into walking what imports have left.
     _once(pairs, as_json=as_json)
-    gc.freeze()  # So would another tenth, at the interpreter's end.
 
 
 def _once(pairs: Sequence[tuple[Host, Server]], *, as_json: bool) -> None:

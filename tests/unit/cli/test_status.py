@@ -67,6 +67,13 @@ def test_ctrl_c_ends_a_watch_well(folder: Path, words: tuple[str, ...], begin: s
     assert (watch.returncode, errors) == (0, "")
 
 
+def test_an_interval_of_nothing(folder: Path) -> None:
+    """An interval without a watch would do nothing, and is refused."""
+    done = started(folder, "--interval", "5")
+    _, errors = done.communicate(timeout=60)
+    assert (done.returncode, errors.splitlines()[0]) == (2, "error: --interval has no meaning without --watch")
+
+
 def test_an_interval_that_is_none(folder: Path) -> None:
     """An interval that nobody could read at is refused in one sentence."""
     done = started(folder, "--watch", "--interval", "0")
