@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
-from specctl.control.sight import Sight
+from specctl.control.sight import LastAct, Sight
 from specctl.rollout import reading
 
 
@@ -47,7 +48,7 @@ def _changes(before: Sight, after: Sight) -> Iterator[tuple[Kind, str]]:
     if after.mode != before.mode and after.mode is not None:
         yield Kind.STATE, f"runs {after.mode}" + (f", before {before.mode}" if before.mode else "")
     yield from _of_agent(before, after)
-    if after.last is not None and before.age_s is not None and after.last != before.last and _new_act(before, after):
+    if after.last is not None and before.age_s is not None and _new_act(before.last, after.last):
         who = f" by {after.last.who}" if after.last.who else ""
         yield Kind.ACT, f"{after.last.act}{who}: {after.last.result or 'no result'}"
     for words in after.drift:
@@ -56,10 +57,9 @@ def _changes(before: Sight, after: Sight) -> Iterator[tuple[Kind, str]]:
     yield from _of_gpus(before, after)
 
 
-def _new_act(before: Sight, after: Sight) -> bool:
+def _new_act(old: LastAct | None, new: LastAct) -> bool:
     """Claim that another act is on record; its age alone makes it no other one."""
-    old, new = before.last, after.last
-    return new is not None and (old is None or (old.act, old.at, old.result) != (new.act, new.at, new.result))
+    return old is None or (old.act, old.at, old.result) != (new.act, new.at, new.result)
 
 
 def _of_agent(before: Sight, after: Sight) -> Iterator[tuple[Kind, str]]:
@@ -91,8 +91,6 @@ def _of_gpus(before: Sight, after: Sight) -> Iterator[tuple[Kind, str]]:
 
 def decided(entry: Mapping[str, object], host: str, server: str) -> Event | None:
     """Return an entry of the agent's decision journal as an event; None where it has no moment."""
-    from datetime import datetime
-
     try:
         at = datetime.fromisoformat(str(entry.get("at"))).timestamp()
     except (ValueError, OverflowError):

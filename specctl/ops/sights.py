@@ -85,7 +85,6 @@ class Watch:
         self._events: deque[Event] = deque(maxlen=EVENTS)
         self._closing = threading.Event()
         self._changed = threading.Condition()
-        self._revision = 0
         self._threads = [
             threading.Thread(target=self._run, args=(eye,), name=f"specctl-eye-{number}", daemon=True)
             for number, eye in enumerate(self._eyes)
@@ -122,12 +121,6 @@ class Watch:
     def ask(self, host: str, server: str, what: str, limit: int) -> Rows:
         """Ask a host for `decisions`, `records` or log `lines` now; waits for the answer, raises the SpecctlError of it."""
         return self._eye(host).source.ask(server, what, limit)
-
-    def wait(self, seen: int, timeout_s: float) -> int:
-        """Wait until some sight is newer than revision `seen` (begin with 0), or for so long; returns the present revision."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._revision != seen or self._closing.is_set(), timeout_s)
-            return self._revision
 
     def close(self) -> None:
         """End all looks and hang up; idempotent. A host that hangs is left behind after a bound."""
@@ -205,7 +198,6 @@ class Watch:
         self._push(eye, sights if fresh else (), now_s)
         eye.sights, eye.seen_s, eye.looked = sights, now_s, True
         with self._changed:
-            self._revision += 1
             self._changed.notify_all()
 
     def _push(self, eye: _Eye, sights: tuple[Sight, ...], now_s: float) -> None:
@@ -251,9 +243,6 @@ def look(
 
 def look_at(hosts: Sequence[HostSource], *, limit_s: float = LOOK_S) -> tuple[Sight, ...]:
     """Return the sights of these hosts, all asked at once, and hang up; as `look`."""
-    late = ConnectError(
-        f"no answer within {limit_s:.0f} s", hint="specctl status --host H, with ssh -v H if it stays so"
-    )
     found: dict[int, tuple[Sight, ...]] = {}
 
     def one(place: int, source: HostSource) -> None:
@@ -271,9 +260,12 @@ def look_at(hosts: Sequence[HostSource], *, limit_s: float = LOOK_S) -> tuple[Si
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     seen = dict(found)  # What comes from now on comes too late.
-    late = ConnectError(f"no answer within {limit_s:.0f} s")
-    missing = [tuple(unseen(sight, late) for sight in source.blank) for source in hosts]
+    missing = [tuple(unseen(sight, _late(sight.host, limit_s)) for sight in source.blank) for source in hosts]
     return tuple(sight for place, sights in enumerate(missing) for sight in seen.get(place, sights))
+
+
+def _late(host: str, limit_s: float) -> ConnectError:
+    return ConnectError(f"no answer within {limit_s:.0f} s", hint=f"specctl exec --host {host} -- uptime", host=host)
 
 
 def unseen(sight: Sight, error: SpecctlError) -> Sight:

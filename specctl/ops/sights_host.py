@@ -234,6 +234,8 @@ class SessionSource:
         if sight.gpus is None and self._gpus.at_s is not None:
             found = sight_gpus.of_facts(self._gpus.rows, known.server.gpus, now_s - self._gpus.at_s)
             sight = replace(sight, gpus=found, gpu_trouble=sight.gpu_trouble or self._gpus.problem)
+        if sight.gpu_trouble is not None and not _needs_gpu(known.server):
+            sight = replace(sight, gpu_trouble=None)
         return sight
 
     def _lines(self, known: _Known, limit: int) -> tuple[Mapping[str, object], ...]:
@@ -298,6 +300,13 @@ def _each_s(known: _Known) -> float:
         standing.state in (State.READY.value, State.STOPPED.value, State.NOT_DEPLOYED.value) or known.engine is not None
     )
     return STANDING_EACH_S if steady and standing.guard is None and standing.lease is None else LOADING_EACH_S
+
+
+def _needs_gpu(server: Server) -> bool:
+    """Claim that what keeps GPUs from being seen matters to a server; asked seldom, for engines take a while to import."""
+    from specctl.rollout.launch import engines
+
+    return engines()[server.profile.engine].needs_gpu
 
 
 def _agent_of(answer: Answer) -> tuple[Answer, str | None]:

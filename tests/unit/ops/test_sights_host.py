@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import cast
 
 import pytest
 
+from specctl.control import wire
 from specctl.errors import ConnectError, UnsupportedError, UsageError
 from specctl.fleet.types import Host, Server
+from specctl.ops.contact import Contact
 from specctl.ops.sights import look, sources
 from specctl.ops.sights_host import SessionSource
+from specctl.rollout import reading
 from tests import fakes
 from tests.labserver import free_port
 
@@ -79,6 +83,28 @@ def test_what_may_be_asked(source: SessionSource) -> None:
         source.ask("chat", "secrets", 5)
     with pytest.raises(UsageError, match="other is not watched"):
         source.ask("other", "records", 5)
+
+
+@dataclass(frozen=True)
+class Driverless:
+    """A host's session whose agent finds no driver of GPUs."""
+
+    session: Driverless | None = None
+
+    def call(self, op: str, args: Mapping[str, object], *, timeout_s: float) -> Mapping[str, object]:
+        """Answer a look, and nothing else."""
+        assert (op, timeout_s > 0) == ("look", True)
+        trouble = {"nvml": {"trouble": {"problem": "missing", "detail": "LIBRARY_NOT_FOUND"}}, "nvml_age_s": 1.0}
+        rows = [{"name": row["name"]} for row in reading.rows(args["servers"])]
+        return {"agent": {"line": wire.answer(trouble).decode()}, "servers": rows, "at_s": 1.0}
+
+
+@pytest.mark.parametrize(("engine", "said"), [("sglang", "LIBRARY_NOT_FOUND"), ("lab", None)])
+def test_a_host_without_a_driver(here: Host, engine: str, said: str | None) -> None:
+    """That GPUs cannot be seen is told of a server whose engine needs them, and of no other."""
+    server = replace(SERVER, profile=replace(SERVER.profile, engine=engine))
+    (found,) = SessionSource(here, [server], dial=lambda _host: cast("Contact", Driverless(Driverless()))).look()
+    assert (found.gpus, found.gpu_trouble) == (None, said)
 
 
 def test_after_the_end_nothing_is_dialled(source: SessionSource) -> None:
