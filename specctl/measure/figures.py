@@ -230,12 +230,6 @@ def in_flight(timings: Sequence[Timing], window: Window) -> float:
     return spent / window.span_s
 
 
-def most_in_flight(timings: Sequence[Timing]) -> int:
-    """Return the largest number of requests that were in flight at once; one that ends as another begins is not counted twice."""
-    moments = sorted([(each.sent_s, 1) for each in timings] + [(each.ended_s, -1) for each in timings])
-    return max(itertools.accumulate(step for _, step in moments), default=0)
-
-
 def foreign(run: Run) -> tuple[float | None, float | None]:
     """Return requests and tokens that the engine finished meanwhile beyond ours; None where its counters do not tell.
 

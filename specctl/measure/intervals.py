@@ -1,4 +1,4 @@
-"""Centres of measured values and their intervals: medians by bootstrap, means by Student's t; chance comes from a given seed.
+"""Centres of measured values and their intervals: medians by bootstrap, differences by Welch's t; chance comes from a given seed.
 
 Used by bench, ab and calibrate. Values are plain numbers of one unit, one a run; nothing here knows what they measure.
 """
@@ -95,17 +95,6 @@ def median_of(values: Sequence[float], *, seed: int = 0, confidence: float = CON
     return Interval(
         centre=median(values), low=low, high=high, confidence=min(confidence, 1 - 2.0 ** (1 - count)), count=count
     )
-
-
-def mean_of(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Interval:
-    """Return the mean with Student's t interval: right for few values that spread normally. Raises ValueError without a value."""
-    if not values:
-        raise ValueError("no mean of nothing")
-    count, centre = len(values), fmean(values)
-    if count < 2:
-        return Interval(centre=centre, count=count)
-    reach = t_quantile(0.5 + confidence / 2, count - 1) * math.sqrt(variance(values) / count)
-    return Interval(centre=centre, low=centre - reach, high=centre + reach, confidence=confidence, count=count)
 
 
 def relative_difference(a: Sequence[float], b: Sequence[float], *, confidence: float = CONFIDENCE) -> Interval | None:

@@ -138,8 +138,3 @@ def _tail(gpu: GpuSight) -> Iterator[tuple[str, str]]:
         yield words.reasons(gpu.throttles), "quiet"
     if gpu.stale:
         yield f"{words.ago(gpu.age_s)} old", "warn"
-
-
-def peak(series: Sequence[float | None]) -> str:
-    """Return the largest figure of a series in words."""
-    return words.figure(spark.top_of(series))

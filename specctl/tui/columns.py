@@ -79,6 +79,10 @@ def _quiet(row: Row) -> str:
     return "quiet" if _stale(row) else ""
 
 
+def _queue_style(row: Row) -> str:
+    return _quiet(row) or ("warn" if words.shown(row.sight.waiting) else "")
+
+
 def _state(row: Row, _width: int) -> str:
     text = words.state_text(row.sight)
     return f"{text} {FLAG}" if row.problems else text
@@ -121,19 +125,49 @@ def _gpu_style(row: Row) -> str:
     return "quiet" if any(gpu.stale for gpu in row.sight.gpus or ()) else ""
 
 
-def _memory(row: Row) -> float | None:
-    found = [ratio for gpu in row.sight.gpus or () if (ratio := words.memory_ratio(gpu)) is not None]
+def _memory(sight: Sight) -> float | None:
+    found = [ratio for gpu in sight.gpus or () if (ratio := words.memory_ratio(gpu)) is not None]
     return max(found, default=None)
 
 
-def _age(row: Row) -> float | None:
-    age = row.sight.figures_age_s
-    return row.sight.age_s if age is None else age
+def _age(sight: Sight) -> float | None:
+    age = sight.figures_age_s
+    return sight.age_s if age is None else age
+
+
+def _age_style(row: Row) -> str:
+    return "warn" if _stale(row) or row.sight.age_s is None else "quiet"
 
 
 def _owner(row: Row, _width: int) -> str:
     agent = row.sight.agent
     return UNKNOWN if agent is None or agent.conduct is None else words.one_line(agent.conduct)
+
+
+def _figure(
+    key: str,
+    title: str,
+    keep: int,
+    value: Callable[[Sight], float | None],
+    shown: Callable[[float | None], str],
+    *,
+    style: Callable[[Row], str] = _quiet,
+    most: int = 7,
+    least: int = 0,
+) -> Column:
+    """Return the column of a figure: it stands on the right and sorts from the largest."""
+    return Column(
+        key=key,
+        title=title,
+        keep=keep,
+        text=lambda row, _: shown(value(row.sight)),
+        sort=lambda row: _number(value(row.sight)),
+        style=style,
+        right=True,
+        most=most,
+        least=least,
+        falling=True,
+    )
 
 
 COLUMNS: Sequence[Column] = (
@@ -184,87 +218,17 @@ COLUMNS: Sequence[Column] = (
         least=8,
         falling=True,
     ),
-    Column(
-        key="run",
-        title="RUN",
-        keep=90,
-        text=lambda row, _: words.whole(words.shown(row.sight.running)),
-        sort=lambda row: _number(words.shown(row.sight.running)),
-        style=_quiet,
-        right=True,
-        most=7,
-        falling=True,
+    _figure("run", "RUN", 90, lambda sight: words.shown(sight.running), words.whole),
+    _figure("queue", "QUEUE", 88, lambda sight: words.shown(sight.waiting), words.whole, style=_queue_style),
+    _figure("tokens", "TOK/S", 93, lambda sight: words.shown(sight.tokens_per_s), words.figure, most=8, least=6),
+    _figure(
+        "accept", "ACCEPT", 86, lambda sight: words.shown(sight.accept_length), lambda value: words.figure(value, 2)
     ),
-    Column(
-        key="queue",
-        title="QUEUE",
-        keep=88,
-        text=lambda row, _: words.whole(words.shown(row.sight.waiting)),
-        sort=lambda row: _number(words.shown(row.sight.waiting)),
-        style=lambda row: _quiet(row) or ("warn" if words.shown(row.sight.waiting) else ""),
-        right=True,
-        most=7,
-        falling=True,
+    _figure("kv", "KV", 66, lambda sight: words.shown(sight.kv_ratio), words.percent, most=6, least=5),
+    _figure(
+        "gpu", "GPU%", 56, lambda sight: words.busy_ratio(sight.gpus), words.percent, style=_gpu_style, most=6, least=5
     ),
-    Column(
-        key="tokens",
-        title="TOK/S",
-        keep=93,
-        text=lambda row, _: words.figure(words.shown(row.sight.tokens_per_s)),
-        sort=lambda row: _number(words.shown(row.sight.tokens_per_s)),
-        style=_quiet,
-        right=True,
-        most=8,
-        least=6,
-        falling=True,
-    ),
-    Column(
-        key="accept",
-        title="ACCEPT",
-        keep=86,
-        text=lambda row, _: words.figure(words.shown(row.sight.accept_length), 2),
-        sort=lambda row: _number(words.shown(row.sight.accept_length)),
-        style=_quiet,
-        right=True,
-        most=7,
-        falling=True,
-    ),
-    Column(
-        key="kv",
-        title="KV",
-        keep=66,
-        text=lambda row, _: words.percent(words.shown(row.sight.kv_ratio)),
-        sort=lambda row: _number(words.shown(row.sight.kv_ratio)),
-        style=_quiet,
-        right=True,
-        most=6,
-        least=5,
-        falling=True,
-    ),
-    Column(
-        key="gpu",
-        title="GPU%",
-        keep=56,
-        text=lambda row, _: words.percent(words.busy_ratio(row.sight.gpus)),
-        sort=lambda row: _number(words.busy_ratio(row.sight.gpus)),
-        style=_gpu_style,
-        right=True,
-        most=6,
-        least=5,
-        falling=True,
-    ),
-    Column(
-        key="memory",
-        title="MEM%",
-        keep=50,
-        text=lambda row, _: words.percent(_memory(row)),
-        sort=lambda row: _number(_memory(row)),
-        style=_gpu_style,
-        right=True,
-        most=6,
-        least=5,
-        falling=True,
-    ),
+    _figure("memory", "MEM%", 50, _memory, words.percent, style=_gpu_style, most=6, least=5),
     Column(
         key="power",
         title="GPU W",
@@ -277,18 +241,7 @@ COLUMNS: Sequence[Column] = (
         least=6,
         falling=True,
     ),
-    Column(
-        key="temp",
-        title="TEMP",
-        keep=40,
-        text=lambda row, _: words.celsius(words.hottest_c(row.sight.gpus)),
-        sort=lambda row: _number(words.hottest_c(row.sight.gpus)),
-        style=_gpu_style,
-        right=True,
-        most=7,
-        least=5,
-        falling=True,
-    ),
+    _figure("temp", "TEMP", 40, lambda sight: words.hottest_c(sight.gpus), words.celsius, style=_gpu_style, least=5),
     Column(
         key="trend",
         title="TREND TOK/S",
@@ -309,18 +262,7 @@ COLUMNS: Sequence[Column] = (
         style=lambda _row: "quiet",
         most=8,
     ),
-    Column(
-        key="age",
-        title="AGE",
-        keep=92,
-        text=lambda row, _: words.ago(_age(row)),
-        sort=lambda row: _number(_age(row)),
-        style=lambda row: "warn" if _stale(row) or row.sight.age_s is None else "quiet",
-        right=True,
-        most=8,
-        least=6,
-        falling=True,
-    ),
+    _figure("age", "AGE", 92, _age, words.ago, style=_age_style, most=8, least=6),
     Column(
         key="decision",
         title="NOW",

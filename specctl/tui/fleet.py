@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 from rich.text import Text
 
@@ -24,11 +23,6 @@ def lines(rows: Sequence[Row], *, width: int, right: Text) -> list[Text]:
         packed(_figures(rows), width),
         _problems(rows, width),
     ]
-
-
-def moment(at_s: float) -> str:
-    """Return a moment (Unix seconds) as this machine's clock shows it."""
-    return datetime.fromtimestamp(at_s).astimezone().strftime("%H:%M:%S")
 
 
 def _servers(rows: Sequence[Row]) -> list[Part]:

@@ -30,7 +30,7 @@ class KeyBar(Widget):
 
     def lead(self, line: Text) -> None:
         """Show a line before the hints: a filter, a pause, an act under way."""
-        if line != self._lead or line.spans != self._lead.spans:
+        if line != self._lead:
             self._lead = line
             self.refresh()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -15,12 +15,6 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from specctl.tui.palette import DARK, Palette
-
-
-class Themed(Protocol):
-    """An app that knows which palette it is drawn with."""
-
-    palette: Palette
 
 
 def palette_of(app: App[object]) -> Palette:
@@ -57,7 +51,7 @@ class Lines(ScrollView, can_focus=False):
             self.refresh(layout=self.styles.auto_dimensions)
         else:
             for place, (old, new) in enumerate(zip(before, self.lines, strict=True)):
-                if old != new or old.spans != new.spans:
+                if old != new:
                     self.refresh_line(place)
         if stuck:
             self.scroll_end(animate=False)

@@ -191,34 +191,28 @@ def _own_colours(name: str) -> Theme:
     )
 
 
+def _coloured(palette: Palette, *, foreground: str, background: str, panel: str, dark: bool) -> Theme:
+    """Return a theme with the palette's own colours for what they mean."""
+    colours = {name: style.color.name for name, style in palette.styles.items() if style.color is not None}
+    return Theme(
+        name=palette.theme,
+        primary=colours["phase"],
+        accent=colours["phase"],
+        warning=colours["warn"],
+        error=colours["bad"],
+        success=colours["good"],
+        foreground=foreground,
+        background=background,
+        surface=background,
+        panel=panel,
+        dark=dark,
+    )
+
+
 # What Textual draws by itself: backgrounds, scroll bars, the fields of a dialog.
 THEMES: Mapping[str, Theme] = {
-    DARK.theme: Theme(
-        name=DARK.theme,
-        primary="#5fc9d8",
-        accent="#5fc9d8",
-        warning="#e5c07b",
-        error="#f07178",
-        success="#7fc97f",
-        foreground="#c9ced3",
-        background="#12161a",
-        surface="#12161a",
-        panel="#1c2227",
-        dark=True,
-    ),
-    LIGHT.theme: Theme(
-        name=LIGHT.theme,
-        primary="#00687a",
-        accent="#00687a",
-        warning="#8a5a00",
-        error="#b3261e",
-        success="#1c6b1c",
-        foreground="#222222",
-        background="#fafafa",
-        surface="#fafafa",
-        panel="#eceff1",
-        dark=False,
-    ),
+    DARK.theme: _coloured(DARK, foreground="#c9ced3", background="#12161a", panel="#1c2227", dark=True),
+    LIGHT.theme: _coloured(LIGHT, foreground="#222222", background="#fafafa", panel="#eceff1", dark=False),
     **{palette.theme: _own_colours(palette.theme) for palette in (SIXTEEN, PLAIN)},
 }
 PALETTES: Mapping[str, Palette] = {each.theme: each for each in (DARK, LIGHT, SIXTEEN, PLAIN)}

@@ -17,10 +17,9 @@ from textual.strip import Strip
 
 from specctl.tui.columns import BY_KEY, Place, Row, fitting
 from specctl.tui.lines import palette_of, strip
+from specctl.tui.model import Key
 from specctl.tui.order import Grouping, Heading, Order, arranged
 from specctl.tui.rowtext import column_at, heading_line, row_line, shared, title_line, wanted
-
-Key = tuple[str, str]
 
 
 class ServerTable(ScrollView, can_focus=True):
@@ -116,7 +115,7 @@ class ServerTable(ScrollView, can_focus=True):
             self.refresh()
             return
         for place in self._seen():
-            if self._differs(self._drawn.get(place), text := self._text(place)):
+            if self._drawn.get(place) != (text := self._text(place)):
                 self._drawn[place] = text
                 self.refresh_line(place + 1)
 
@@ -124,10 +123,6 @@ class ServerTable(ScrollView, can_focus=True):
         """Return the places of the lines that are on the screen."""
         top = self.scroll_offset.y
         return range(top, min(top + max(self.size.height - 1, 0), len(self._lines)))
-
-    @staticmethod
-    def _differs(old: Text | None, new: Text) -> bool:
-        return old is None or old.plain != new.plain or old.spans != new.spans
 
     def _lay_out(self) -> bool:
         """Fit the columns; they grow with what they show and do not shrink, so that nothing dances. Says whether any moved."""

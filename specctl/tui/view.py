@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, cast
 
 from textual.screen import Screen
@@ -18,6 +19,6 @@ class View(Screen[None]):
         """Return the app."""
         return cast("Top", self.app)  # views live in no other app
 
+    @abstractmethod
     def draw(self) -> None:
         """Show the model as it is now."""
-        raise NotImplementedError

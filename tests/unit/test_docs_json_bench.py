@@ -14,7 +14,7 @@ from specctl.measure import bench_wire
 from specctl.measure.bench import METRICS, Bench, Measured, Setting, Subject
 from specctl.measure.bench_compare import compare
 from specctl.measure.figures import Figures, GpuFigures
-from specctl.measure.intervals import Interval, mean_of
+from specctl.measure.intervals import Interval, median_of
 from specctl.ui import bench_compare as views
 from tests.unit.measure.benches import bench, level, one_run
 from tests.unit.test_docs_json import TEXT, documented
@@ -62,7 +62,7 @@ def pairs() -> Iterator[tuple[str, Mapping[str, object], Mapping[str, object]]]:
     spread = inside(full, "levels", 0, "runs", 0, "ttft")
     yield "Spread", spread, spread
     yield "GpuFigures", dataclasses.asdict(GpuFigures(count=1)), inside(full, "levels", 0, "runs", 0, "gpus")
-    yield "Interval", bench_wire.interval_wire(Interval(centre=1.0)), bench_wire.interval_wire(mean_of([1.0, 2.0]))
+    yield "Interval", bench_wire.interval_wire(Interval(centre=1.0)), bench_wire.interval_wire(median_of([1.0, 2.0]))
     compared = views.as_wire(compare(bench(), bench()))
     yield "Comparison", compared, compared
     row = inside(compared, "rows", 0)

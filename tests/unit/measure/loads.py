@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -52,3 +53,9 @@ def run(timings: Sequence[Timing], *, concurrency: int = 1, tokens: int = 10, **
 def counted(requests: float | None, tokens: float | None, *, seed: int = 1) -> Counters:
     """Return counters of an engine."""
     return Counters(at_s=0.0, page=EngineCounters(requests=requests, generated_tokens=tokens), seed=seed)
+
+
+def most_in_flight(timings: Sequence[Timing]) -> int:
+    """Return the largest number of requests that were in flight at once; one that ends as another begins is not counted twice."""
+    moments = sorted([(each.sent_s, 1) for each in timings] + [(each.ended_s, -1) for each in timings])
+    return max(itertools.accumulate(step for _, step in moments), default=0)

@@ -14,7 +14,7 @@ from specctl.measure import figures as measured
 from specctl.measure.figures import figures, tokens_in, window_of
 from specctl.measure.load import Client, GpuReading, Level, Open, Run, Timing, Window
 from tests.examples import examples
-from tests.unit.measure.loads import answer, counted, run
+from tests.unit.measure.loads import answer, counted, most_in_flight, run
 
 
 def one_slot(**over: Any) -> Run:
@@ -157,7 +157,7 @@ def test_mean_in_flight_is_no_more_than_the_most(spans: list[tuple[float, float]
     """The mean number in flight lies between zero and the largest number at once."""
     timings = [answer(sent, sent + took) for sent, took in spans]
     window = Window(opened_s=1.0, closed_s=9.0)
-    assert 0 <= measured.in_flight(timings, window) <= measured.most_in_flight(timings) + 1e-9
+    assert 0 <= measured.in_flight(timings, window) <= most_in_flight(timings) + 1e-9
 
 
 def test_other_requests_are_told_by_the_engines_counters() -> None:

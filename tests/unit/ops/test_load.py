@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from specctl.measure.figures import figures, most_in_flight
+from specctl.measure.figures import figures
 from specctl.measure.load import Arrival, Closed, Level, Open, Prompt, Replay
 from specctl.ops.load import Progress, expected_requests, expected_tokens, run_level
 from tests.labserver import wait_until
+from tests.unit.measure.loads import most_in_flight
 from tests.unit.ops.engines import Asked, SmallEngine, chunk, paced, whole
 
 pytestmark = pytest.mark.slow

@@ -10,13 +10,14 @@ import pytest
 
 from specctl.adapters.local import LocalTransport
 from specctl.measure import prompts
-from specctl.measure.figures import figures, most_in_flight
+from specctl.measure.figures import figures
 from specctl.measure.load import Closed, Level, Open
 from specctl.ops.engine_http import EngineClient
 from specctl.ops.load import run_level
 from tests import fakes
 from tests.labmodels import Folders
 from tests.labserver import LabServer
+from tests.unit.measure.loads import most_in_flight
 from tests.unit.ops.engines import Here
 
 pytestmark = pytest.mark.slow
