@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,9 +51,9 @@ class Server:
     headers: Mapping[str, str] = field(default_factory=lambda: {"Authorization": f"Bearer {KEY}"})
 
 
-def describe(site: Site, **env: str) -> None:
+def describe(site: Site, *, table: bool = False, **env: str) -> None:
     """Write the inventory: the engine with the plugin, an agent that may act, and these variables for the engine."""
-    launch = {"bind": network.address(HOST), "agent": dict(AGENT), "env": env}
+    launch = {"bind": network.address(HOST), "agent": {**AGENT, "table": table}, "env": env}
     site.write(inventory(engine=PLUGIN_PROFILE, launch=launch))
     shutil.copy(CALIBRATION, site.fleet.home / "calibration.json")
 
@@ -162,11 +163,16 @@ def test_the_agent_follows_the_load_without_a_start(site: Site, agent: None) -> 
     streams = [Clients(Server(), count=count, tokens=TOKENS) for count in (1, 5)]
     with told(site), site.fleet.entered(), ExitStack() as lasting:
         follows(site, "ddtree")
+        load = [(time.monotonic(), 1)]
         lasting.enter_context(streams[0])
         follows(site, "ddtree")
+        load.append((time.monotonic(), 6))
         with streams[1]:
             follows(site, "dflash")
+        load.append((time.monotonic(), 1))
         follows(site, "ddtree")
+        load.append((time.monotonic(), 1))
+        replay_agrees(site, load)
         pinned = act(site, "pin", "--algo", "none", "--for", "10m", "--reason", "a test")
         assert pinned.returncode == 0, pinned.stderr
         follows(site, "none")
@@ -178,6 +184,59 @@ def test_the_agent_follows_the_load_without_a_start(site: Site, agent: None) -> 
     assert [set(each.statuses) for each in streams] == [{"whole"}, {"whole"}], [each.statuses for each in streams]
     assert site.unit(HOST, "InvocationID", "NRestarts") == before
     books_agree(site)
+
+
+def test_the_engine_follows_the_agents_table(site: Site, agent: None) -> None:
+    """One stream, six, one, without a switch: the engine picks by itself; a pin ends the table, and so does the inventory."""
+    describe(site, table=True)
+    assert act(site, "deploy", "--algo", "ddtree").returncode == 0
+    before = (site.unit(HOST, "InvocationID", "NRestarts"), len(moves(site)))
+    streams = [Clients(Server(), count=count, tokens=TOKENS) for count in (1, 5)]
+    with told(site), site.fleet.entered(), ExitStack() as lasting:
+        lasting.enter_context(streams[0])
+        has_table(site, "from 1 ddtree")
+        follows(site, "ddtree")
+        with streams[1]:
+            follows(site, "dflash")
+            until(lambda: "topk=1 " in newest_line(site), what="the chain's lines", within_s=60.0)
+        follows(site, "ddtree")
+        until(lambda: "topk=4 " in newest_line(site), what="the tree's lines", within_s=60.0)
+        assert site.run("health", "--host", HOST, timeout_s=300.0).returncode == 0
+        assert "table-holds" in site.run("why", "--host", HOST).stdout
+        assert len(moves(site)) == before[1]
+
+        assert act(site, "pin", "--algo", "dflash", "--for", "10m", "--reason", "a test").returncode == 0
+        until(lambda: watched(site).get("table") is None, what="no table", within_s=60.0)
+        follows(site, "dflash")
+        assert act(site, "unpin").returncode == 0
+        has_table(site, "from 1 ddtree")
+        describe(site)
+        assert act(site, "deploy", "--algo", "ddtree").returncode == 0
+        until(lambda: watched(site).get("table") is None, what="no table", within_s=60.0)
+    assert [set(each.statuses) for each in streams] == [{"whole"}, {"whole"}], [each.statuses for each in streams]
+    assert site.unit(HOST, "InvocationID", "NRestarts") == before[0]
+
+
+def replay_agrees(site: Site, load: Sequence[tuple[float, int]]) -> None:
+    """Require that a replay of this load, with live switches, goes as often as the agent did."""
+    rows = [f"{at_s - load[0][0]:.1f},{concurrency}" for at_s, concurrency in load]
+    (site.fleet.home / "load.csv").write_text("\n".join(["time_s,concurrency", *rows]) + "\n")
+    model = ("--model", "calibration.json", "--cost", "live", "--start", "ddtree", "--policy", "agent")
+    found = site.read("simulate", "--trace", "load.csv", *model)["simulation"]
+    assert isinstance(found, dict)
+    until(lambda: len(moves(site)) >= 2, what="the records of both switches", within_s=60.0)
+    assert found["policies"][0]["switches"] == len(moves(site)) == 2
+
+
+def has_table(site: Site, begins: str) -> None:
+    """Wait until the engine follows a table that begins so."""
+    until(lambda: str(watched(site).get("table")).startswith(begins), what=f"a table {begins}", within_s=90.0)
+
+
+def newest_line(site: Site) -> str:
+    """Return the newest line of the tree's figures."""
+    shown = site.host(HOST).output(["journalctl", "-u", UNIT, "-n", "60", "-o", "cat"])
+    return next((line for line in reversed(shown.splitlines()) if "DDTREE metrics:" in line), "")
 
 
 def moves(site: Site) -> list[Mapping[str, object]]:

@@ -19,7 +19,7 @@ from tests.sglang.site import ADMIN_KEY, BLOCK, FOLDER, HOST, PORT, TREE_PROFILE
 
 pytestmark = pytest.mark.sglang
 
-ACT_S = 420.0
+ACT_S = 900.0
 READY_WITHIN_S = 180.0
 # Together they keep the engine busy for ten seconds: longer than a switch takes to begin.
 REQUESTS = 4
