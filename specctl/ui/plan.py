@@ -14,6 +14,7 @@ from specctl.rollout.story import clock
 from specctl.ui import checks
 
 SHOWN_CHANGES = 12
+PLUGINS = "plugins/"
 LABEL = 8
 NOTE = "the agent on the host is told anew what it may do; the server is not touched"
 LABEL_STYLES: Mapping[str, str] = {"warn": "warn", "fail": "bad"}
@@ -80,15 +81,22 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
         if plan.arguments_changed:
             found.append(("", f"{plan.arguments_changed} of {plan.arguments} flags"))
         if not plan.changes:
-            found.append(("change", f"files {', '.join(plan.files)}" if plan.files else "nothing but a restart"))
-    found.append(
-        ("write", f"release {plan.release}" if plan.writes else f"nothing: release {plan.release} is on the host")
-    )
+            found.append(
+                ("change", f"files {', '.join(_named(plan.files))}" if plan.files else "nothing but a restart")
+            )
+    carried = [name.removeprefix(PLUGINS) for name in _named(plan.files) if name.startswith(PLUGINS)]
+    release = f"release {plan.release}{f', with the plugin {carried[0]}' if carried else ''}"
+    found.append(("write", release if plan.writes else f"nothing: release {plan.release} is on the host"))
     found.append(("cost", cost_text(plan)))
     if plan.checks is not None:
         found.extend(checks.plan_rows(plan.checks))
     found.extend(("warn", warning) for warning in plan.warnings if not _said(plan, warning))
     return found
+
+
+def _named(files: Sequence[str]) -> list[str]:
+    """Return files as people want them named: those of a plugin by its folder."""
+    return list(dict.fromkeys("/".join(name.split("/")[:2]) for name in files))
 
 
 def _said(plan: Plan, warning: str) -> bool:
