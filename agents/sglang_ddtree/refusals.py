@@ -5,7 +5,7 @@ A tree that would be wrong without a word is worse than none: what was not teste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 # A mask of a tree is read by these as the plugin writes it; others were not tried or need another one.
 BACKENDS = ("triton", "torch_native")
@@ -82,6 +82,21 @@ def check_models(target: object, draft: object) -> None:
             raise RefusedError(
                 f"DDTREE: the draft has a head of {name}, which does not give each depth one distribution"
             )
+
+
+def check_hooks(hooked: Mapping[str, Sequence[tuple[object, object, object]]], found: Collection[str]) -> None:
+    """Refuse an engine in which a place that the plugin hooks was not found: the engine itself only logs that.
+
+    `hooked` are the engine's hooks by place, each with its function second; `found` are the places that there are.
+    """
+    own = __name__.rpartition(".")[0]
+    lost = [
+        place
+        for place, hooks in hooked.items()
+        if place not in found and any(getattr(hook, "__module__", "").startswith(own) for _, hook, _ in hooks)
+    ]
+    if lost:
+        raise RefusedError(f"DDTREE: this engine has no {', '.join(sorted(lost))}")
 
 
 def why_not(request: object) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import torch
 from sglang.srt.model_executor.forward_batch_info import ForwardBatch  # type: ignore[import-not-found]  # the engine's
+from sglang.srt.plugins.hook_registry import HookRegistry  # type: ignore[import-not-found]  # the engine's
 from sglang.srt.runtime_context import (  # type: ignore[import-not-found]  # the engine's
     attention_backends,
     get_observability,
@@ -33,6 +34,7 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
     """Drafts a block with the draft model, verifies a tree of it with the target."""
 
     def __init__(self, **named: object) -> None:
+        refusals.check_hooks(HookRegistry._hooks, HookRegistry._patched)  # noqa: SLF001  # nothing public tells
         refusals.check_backends(attention_backends())
         block = int(get_spec().speculative_dflash_block_size)
         # What DFLASH calls the number of draft tokens is here the width of the verify pass; the draft has its block.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tests.sglang.ddtree_engine import Answer, Engine
 
 VOCABULARY = 510
+CONTEXT = 2048
 TOKENS = 64
 LIMITS = (1, 2, 3, 5, 11)
 # What may be drawn is small enough to write all texts of three tokens down.
@@ -48,6 +49,10 @@ def special_bodies(texts: list[list[int]]) -> dict[str, Body]:
     # The second prompt goes on from the first's text: its cache is what a tree left there.
     bodies["follow-up"] = greedy([*PROMPTS[4], *texts[4], *prompt(50, 6)])
     bodies["follow-up cut inside a text"] = greedy([*PROMPTS[5], *texts[5][:31], *prompt(51, 3)])
+    bodies["prompt of one token"] = greedy([7])
+    bodies["prompt of one token, limit 1"] = greedy([7], tokens=1)
+    # To the last token that the model has a position for: a tree's deeper nodes lie beyond.
+    bodies["text to the end of the context"] = greedy(prompt(60, CONTEXT - 20), tokens=20)
     bodies["regular expression"] = {
         "text": "once upon",
         "sampling_params": {"temperature": 0, "max_new_tokens": 30, "regex": "([0-9]{2}[a-c]{3}-){3}x"},

@@ -63,7 +63,8 @@ class Engine:
         )
         try:
             with urllib.request.urlopen(request, timeout=ANSWER_WITHIN_S) as answer:
-                return json.load(answer)
+                said = answer.read()
+                return json.loads(said) if said else None
         except urllib.error.HTTPError as error:
             raise Refused(error.read().decode()) from error
 
@@ -82,6 +83,24 @@ class Engine:
         """Generate for all, so many at a time; answers in the order of the bodies."""
         with ThreadPoolExecutor(at_once) as pool:
             return list(pool.map(self.ask, bodies))
+
+    def stream(self, body: Mapping[str, object]) -> Iterator[Answer]:
+        """Generate, and give what was told so far whenever more is told; whoever stops listening hangs up."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/generate",
+            json.dumps({**body, "stream": True}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=ANSWER_WITHIN_S) as answer:
+            for line in answer:
+                if line.startswith(b"data: {"):
+                    said = json.loads(line[6:])
+                    yield Answer(tokens=said["output_ids"], meta=said["meta_info"])
+
+    def load(self) -> tuple[int, int]:
+        """Return how many requests are being served, and how many tokens the cache holds for them."""
+        told = json.loads(self.read("/v1/loads"))["loads"][0]
+        return int(told["num_running_reqs"]), int(told["num_used_tokens"])
 
     def turn(self, **knobs: float) -> bool:
         """Change knobs of the running engine; return whether it took them."""

@@ -100,6 +100,18 @@ def test_models_are_refused_by_kind(target: dict[str, object], draft: dict[str, 
         refusals.check_models(*models(target, draft))
 
 
+def test_engine_without_a_place_to_hook_is_refused() -> None:
+    """A hook of the plugin that found no place is named; those that did, and other plugins', are not."""
+    ours = ("around", refusals.why_not, None)
+    theirs = ("around", len, None)
+    hooked: dict[str, list[tuple[object, object, object]]] = {}
+    hooked |= {"engine.there": [ours], "engine.gone": [theirs, ours], "engine.unknown": [theirs]}
+    refusals.check_hooks(hooked, {"engine.there", "engine.gone"})
+    with pytest.raises(RefusedError) as refused:
+        refusals.check_hooks(hooked, {"engine.there"})
+    assert str(refused.value) == "DDTREE: this engine has no engine.gone"
+
+
 def test_usual_requests_are_served() -> None:
     """Sampling, bias, stops and grammars are served; a penalty that does nothing is none."""
     neutral = {"frequency_penalty": 0.0, "presence_penalty": 0, "repetition_penalty": 1.0, "min_new_tokens": 0}

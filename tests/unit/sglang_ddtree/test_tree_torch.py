@@ -55,6 +55,25 @@ def test_trees_are_the_references(drawn: tuple[list[Draft], int]) -> None:
         assert at[row, :size].tolist() == tree.positions(one, 5 + row)
 
 
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_chain_ends_where_nothing_is_probable(lost: int) -> None:
+    """Of a chain, as of a tree, what has no probability is not drafted, nor is anything below it."""
+    scores = [[-1.0] if depth != lost else [float("-inf")] for depth in range(3)]
+    batch = [
+        Draft(root=9, tokens=[[1], [2], [3]], scores=scores),
+        Draft(root=8, tokens=[[4], [5], [6]], scores=[[-0.5]] * 3),
+    ]
+    trees, alone = grown(batch, 5)
+    for row, one in enumerate(alone):
+        size = len(one.tokens)
+        assert (trees.tokens[row, :size].tolist(), trees.parents[row, :size].tolist()) == (
+            list(one.tokens),
+            list(one.parents),
+        )
+        assert not trees.real[row, size:].any()
+    assert [len(one.tokens) for one in alone] == [lost + 1, 4]
+
+
 @settings(max_examples=examples(150), deadline=None)
 @given(drawn=batches(), chance=st.randoms(use_true_random=False))
 def test_walks_are_the_references(drawn: tuple[list[Draft], int], chance: object) -> None:
