@@ -122,7 +122,8 @@ def way_of(bench: Bench, trial: Trial, servers: Sequence[Server]) -> Way:
 def mode_of(server: Server) -> Mode:
     """Return the mode that a server of the inventory is launched in."""
     profile = launches.algo_profile(server, server.algo)
-    knobs = {name: value for name, value in server.knobs.get(server.algo, {}).items() if name in profile.knobs}
+    told = {*profile.knobs, *(term.knob for term in profile.live_fields.values())}
+    knobs = {name: value for name, value in server.knobs.get(server.algo, {}).items() if name in told}
     if "block_size" in profile.knobs and server.draft and server.draft.block_size:
         knobs.setdefault("block_size", server.draft.block_size)
     return modes.mode(server.algo, knobs)

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from specctl.adapters.inventory_files import BuiltInProfiles
 from specctl.control.mode import mode
 from specctl.doctor.evidence import Speed
 from specctl.errors import UsageError
+from specctl.fleet.profiles import Profiles
 from specctl.fleet.types import Server
 from specctl.measure.ab_trial import Ask
 from specctl.ops.ab import ASSUMED_TOKENS_S, cost, seen
@@ -35,6 +37,19 @@ def test_a_mode_has_the_knobs_that_its_flags_spell() -> None:
     """The draft's own block size counts where none is set; a knob that only a start takes is none of a running engine's."""
     one, other = pair(SERVER)
     assert [str(mode_of(one)), str(mode_of(other))] == ["dflash:block_size=16", "ddtree:tree_budget=7"]
+
+
+def test_a_knob_that_a_running_engine_is_told_is_of_its_mode() -> None:
+    """Budget and top-k have no flag with the plugin, and are told all the same: both arms can be reached live."""
+    plugin = Profiles({}, BuiltInProfiles()).get("sglang-0.5.23+ddtree")
+    assert plugin is not None
+    tree = {"block_size": 8, "tree_budget": 16, "topk_cap": 4}
+    one, other = pair(replace(SERVER, profile=plugin, knobs={"dflash": {"block_size": 8}, "ddtree": tree}))
+    assert [str(mode_of(one)), str(mode_of(other))] == [
+        "dflash:block_size=8",
+        "ddtree:block_size=8,topk_cap=4,tree_budget=16",
+    ]
+    refuse_cold((one, other), ASK)
 
 
 def test_what_only_a_start_takes_cannot_be_told() -> None:
