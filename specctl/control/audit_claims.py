@@ -9,6 +9,8 @@ from specctl.control.audit_types import AuditInput, Finding, Unknown, Verdict, s
 LEAST_LINES = 3
 """Decode lines without which nothing follows from what did not come between them."""
 LEAST_TOKENS = 256.0
+MOST_PLAIN = 1.02
+"""Tokens a step of plain decoding: one, and what two counts read a moment apart differ by."""
 
 
 def _shape(given: AuditInput) -> Shape | None:
@@ -37,7 +39,7 @@ def verifies(given: AuditInput) -> Verdict:
     if shape is None or sums is None or sums.tokens < LEAST_TOKENS:
         return Unknown(reason=f"fewer than {LEAST_TOKENS:.0f} tokens were decoded in this mode")
     length = sums.accept_length
-    if shape is Shape.NONE and length is not None and length > 1.02:
+    if shape is Shape.NONE and length is not None and length > MOST_PLAIN:
         reason = f"it claims {given.mode}, and a step commits {length:.2f} tokens"
         return Finding(id="M012", title="another algo decodes than is claimed", reason=reason)
     lines = given.lines

@@ -32,6 +32,8 @@ APART_RATIO = 0.25
 SPREAD_RATIO = 0.5
 """How far one request's accept length is from the mean; the lab's prompts and the recordings are within it."""
 LEAST_REQUESTS = 20.0
+WIDEST = "speculative_num_draft_tokens"
+"""What /server_info calls the tokens that a step may verify, anchor or root included."""
 SAME_RATIO = 0.03
 """Two throughputs closer than this are the same: the run-to-run spread of a careful bench; no source, a choice."""
 
@@ -69,6 +71,16 @@ def checked(mode: Mode) -> int | None:
 def max_drafts(mode: Mode | None) -> int | None:
     """Return the most drafts that a step of the mode can accept."""
     return None if mode is None else ALGOS[mode.algo].max_drafts(dict(mode.knobs))
+
+
+def proposed(evidence: Evidence) -> frozenset[int]:
+    """Return what the engine's accept rate may divide by, in drafts a step: the mode's most, or the most that the engine allows.
+
+    An engine that changes its mode live may divide by the widest of them all (docs/ddtree-plugin.md, Metrics).
+    """
+    said = None if evidence.info is None else evidence.info.said.get(WIDEST)
+    known = (max_drafts(evidence.mode), said - 1 if isinstance(said, int) else None)
+    return frozenset(drafts for drafts in known if drafts is not None and drafts > 0)
 
 
 def per_request(speed: Speed) -> float:
@@ -171,6 +183,13 @@ def _of_counters(evidence: Evidence) -> Committed | None:
     same = evidence.log is not None and evidence.log.whole and not evidence.log.lost
     noise = 2 * NOISE_RATIO + SPREAD_RATIO / math.sqrt(requests) if same else APART_RATIO
     return Committed(length=length, steps=counters.verify_calls, requests=requests, source=source, noise=noise)
+
+
+def present(evidence: Evidence) -> Sequence[Pair]:
+    """Return the log windows that are known to be of the present mode: all since the start, or those of our own load."""
+    if evidence.steady:
+        return () if evidence.log is None else evidence.log.windows
+    return () if evidence.served_log is None else evidence.served_log.windows
 
 
 def counted(evidence: Evidence) -> EngineCounters | None:

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from specctl.algos.types import Shape
+from specctl.control.audit_claims import MOST_PLAIN
+from specctl.control.audit_types import straight
 from specctl.control.mode import Mode
 from specctl.doctor import basis, decide
 from specctl.doctor.basis import ROUNDING
@@ -25,24 +27,35 @@ def _windows(evidence: Evidence) -> Sequence[Pair]:
 
 
 def _two_lines(evidence: Evidence) -> Verdict:
-    """Hold a tree line's drafts and bonus against the accept length of the decode line before it: one window, the same steps."""
-    judged = [(one, *_both(one)) for one in _windows(evidence) if None not in _both(one)]
+    """Hold a tree line's drafts and bonus against the accept length of the decode line before it: one window, the same steps.
+
+    Where a build counts the two from different steps on, hardly any two lines agree, and the means of all of them do.
+    """
+    judged = [both for one in _windows(evidence) if (both := _both(one)) is not None]
     if not judged:
         is_tree = basis.shape_of(evidence.mode) in (None, Shape.TREE)
         return Unsure(reason="no tree line follows a decode line", decide=decide.LOG) if is_tree else Beside()
-    found = [
-        f"accept len {length:.2f}, and {drafts:.2f} accepted drafts with the bonus are {drafts + 1:.2f}"
-        for _, drafts, length in judged
-        if drafts is not None and length is not None and abs(drafts + 1 - length) > 2 * ROUNDING
-    ]
-    if 2 * len(found) < len(judged) or not found:
-        return Clear(note=f"{len(judged)} windows" if not found else f"{len(found)} of {len(judged)} windows differ")
-    return Hit(message=found[-1], evidence=(f"{len(found)} of {len(judged)} windows",))
+    apart = [one for one in judged if abs(one[0] + 1 - one[1]) > 2 * ROUNDING]
+    if 2 * len(apart) < len(judged) or not apart:
+        return Clear(note=f"{len(judged)} windows" if not apart else f"{len(apart)} of {len(judged)} windows differ")
+    drafts, length = apart[-1]
+    words = f"accept len {length:.2f}, and {drafts:.2f} accepted drafts with the bonus are {drafts + 1:.2f}"
+    share = f"{len(apart)} of {len(judged)} windows"
+    mine, theirs = (sum(column) / len(judged) for column in zip(*judged, strict=True))
+    edges = min(2 / len(judged), 1.0) * basis.EDGE_RATIO
+    if abs(mine + 1 - theirs) > theirs * (basis.NOISE_RATIO + edges):
+        return Hit(message=words, evidence=(share,))
+    means = f"means over all of them are {theirs:.2f} and {mine + 1:.2f}"
+    if len(judged) < LEAST_LINES:
+        return Unsure(reason=f"{words}: their windows may not begin together", decide=decide.LOAD, partly=True)
+    return Clear(note=f"{share} differ, whose lines do not begin together; {means}")
 
 
-def _both(one: Pair) -> tuple[float | None, float | None]:
+def _both(one: Pair) -> tuple[float, float] | None:
+    """Return accepted drafts by the tree's line and the accept length by the decode line; None where one is not told."""
     drafts = None if one.tree is None else one.tree.accepted_drafts
-    return drafts, None if one.decode is None else one.decode.accept_length
+    length = None if one.decode is None else one.decode.accept_length
+    return None if drafts is None or length is None else (drafts, length)
 
 
 def _mixed(evidence: Evidence) -> Verdict:
@@ -172,16 +185,29 @@ def _own_load(evidence: Evidence) -> Verdict:
     lines = sum(one.decode is not None for one in windows)
     trees = sum(one.tree is not None for one in windows)
     told = f"{decoded} tokens of {len(served)} requests, {calls} verify calls, {lines} decode lines, {trees} tree lines"
-    words = None
-    if (shape is Shape.NONE) != (calls == 0):
-        words = f"its answers count {calls} verify calls"
-    elif shape is Shape.TREE and evidence.has_tree_line and lines >= LEAST_LINES and not trees:
-        words = f"it printed {lines} decode lines and no tree's"
-    elif shape is not Shape.TREE and trees:
-        words = f"it printed {trees} lines that only a tree prints"
+    words = _by_calls(shape, decoded, calls) or _by_lines(evidence, lines, trees)
     if words is None:
         return Clear(note=told)
     return Hit(message=f"it claims {evidence.mode}, and {words}", evidence=(told,))
+
+
+def _by_calls(shape: Shape, decoded: int, calls: int) -> str | None:
+    """Say what speaks against an algo in tokens and verify calls: plain decoding has none, or one a token (roots alone)."""
+    if shape is not Shape.NONE:
+        return None if calls else "its answers count no verify calls"
+    return (
+        f"its answers have {decoded} tokens of {calls} verify calls" if decoded > calls * MOST_PLAIN and calls else None
+    )
+
+
+def _by_lines(evidence: Evidence, lines: int, trees: int) -> str | None:
+    """Say what speaks against a mode in a tree's lines, or in that there are none: without branches a chain's may be printed."""
+    mode = evidence.mode
+    is_tree = basis.shape_of(mode) is Shape.TREE
+    if trees and not is_tree:
+        return f"it printed {trees} lines that only a tree prints"
+    due = is_tree and mode is not None and not straight(mode) and evidence.has_tree_line and lines >= LEAST_LINES
+    return f"it printed {lines} decode lines and no tree's" if due and not trees else None
 
 
 CHECKS = CheckSet(
@@ -191,7 +217,7 @@ CHECKS = CheckSet(
         Check(
             id="M020",
             title="tree line and decode line of one window disagree",
-            meaning="Both lines are of the same steps: the accept length is the accepted drafts and one bonus token.",
+            meaning="The accept length is the accepted drafts and one bonus token: a line or, where windows begin apart, in the mean.",
             looks_at="each tree line beside the decode line before it",
             effect="none on tokens; one of the two figures is wrong",
             remedy="See M021 for which of them requests agree with.",
@@ -231,7 +257,7 @@ CHECKS = CheckSet(
         Check(
             id="M028",
             title="our own load shows another algo than is claimed",
-            meaning="Only speculation counts verify calls, and only a tree prints a tree's lines: something else decodes.",
+            meaning="Speculation counts verify calls, plain decoding none or one a token, and only branches print a tree's lines.",
             looks_at="verify calls of our own requests, and the log lines that came meanwhile",
             effect="tokens come as fast as the algo that really runs",
             remedy="Prove what runs (specctl health --host H) and deploy again; an engine that falls back says so at its start.",

@@ -1,6 +1,7 @@
 """The metric audit's checks (control/audit.py, M001 to M015), put to the doctor's evidence: the agent asks the same code.
 
-What is of one log line is asked of every tree line of the log, so that a person reads how many of them say it.
+What is of one log line is asked of every tree line of the log, so that a person reads how many of them say it; what a mode must
+bear out, of the lines that came in that mode.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from specctl.control.audit_types import AuditInput, Finding, Unknown
 from specctl.control.sample.engine import TreeLine
 from specctl.doctor import basis, decide, truth, windows
 from specctl.doctor.checks import _audit_words as words
-from specctl.doctor.evidence import Evidence, Log
+from specctl.doctor.evidence import Evidence, Log, Pair
 from specctl.doctor.types import Beside, Check, CheckSet, Clear, Hit, Unsure, Verdict
 
 Ask = Callable[[AuditInput], Finding | Unknown | None]
+Windows = Callable[[Evidence], Sequence[Pair]]
 
 MOST_PARTS = 0.5
 """A commit may fall short of its drafts where requests end; where most lines do, it is how the figure is made."""
@@ -35,14 +37,13 @@ def _of_windows(ask: Ask, needed: str, evidence: Evidence) -> Verdict:
     return Unsure(reason=reasons[0], decide=needed)
 
 
-def _tree_lines(evidence: Evidence) -> tuple[TreeLine, ...]:
-    log = evidence.log
-    return () if log is None else tuple(one.tree for one in log.windows if one.tree is not None)
+def _all_windows(evidence: Evidence) -> Sequence[Pair]:
+    return () if evidence.log is None else evidence.log.windows
 
 
-def _of_lines(ask: Ask, needed: str, least: float, evidence: Evidence) -> Verdict:
-    """Ask of every tree line; `least`: the share of lines from which it is a finding."""
-    lines = _tree_lines(evidence)
+def _of_lines(ask: Ask, needed: str, least: float, evidence: Evidence, of: Windows = _all_windows) -> Verdict:
+    """Ask of every tree line of some windows; `least`: the share of lines from which it is a finding."""
+    lines = [one.tree for one in of(evidence) if one.tree is not None]
     given = windows.inputs(evidence)[0][1]
     if not lines:
         return _without_lines(ask, needed, evidence)
@@ -88,7 +89,7 @@ def _commit(ask: Ask, needed: str, evidence: Evidence) -> Verdict:
 
 def _steps(ask: Ask, needed: str, evidence: Evidence) -> Verdict:
     """M005: the mean commit of all lines against the sums over steps: one line of 40 steps may honestly differ."""
-    told = basis.told(() if evidence.log is None else evidence.log.windows)
+    told = basis.told(basis.present(evidence))
     if told.commit is None:
         return _without_lines(ask, needed, evidence)
     line = TreeLine(accepted_drafts=told.drafts, commit=told.commit, depth=told.depth)
@@ -109,8 +110,8 @@ SPECIAL: dict[str, Callable[[Ask, str, Evidence], Verdict]] = {
     "M003": _depth,
     "M004": _commit,
     "M005": _steps,
-    "M013": lambda ask, needed, evidence: _of_lines(ask, needed, 0.0, evidence),
-    "M015": lambda ask, needed, evidence: _of_lines(ask, needed, 0.0, evidence),
+    "M013": lambda ask, needed, evidence: _of_lines(ask, needed, 0.0, evidence, basis.present),
+    "M015": lambda ask, needed, evidence: _of_lines(ask, needed, 0.0, evidence, basis.present),
 }
 
 

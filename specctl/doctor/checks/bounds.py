@@ -113,21 +113,28 @@ def _rate(evidence: Evidence) -> Verdict:
 
 
 def _pair(evidence: Evidence) -> Verdict:
-    """Hold a chain's accept rate against its accept length: rate = (length − 1) ÷ (block − 1) (recordings, surprise 23)."""
+    """Hold a chain's accept rate against its accept length: rate = (length − 1) ÷ (block − 1) (recordings, surprise 23).
+
+    In place of the block there may be the widest step that the engine allows, and then of all lines.
+    """
     if basis.shape_of(evidence.mode) not in (None, Shape.CHAIN):
         return Beside()
-    most = basis.max_drafts(evidence.mode) if evidence.steady else None
-    judged = [one for one in _windows(evidence) if one.accept_rate is not None and _length(one) is not None]
+    told = [(one.accept_rate, _length(one)) for one in basis.present(evidence)]
+    judged = [(rate, length) for rate, length in told if rate is not None and length is not None]
+    most = basis.max_drafts(evidence.mode)
     if most is None or not judged:
         return Unsure(reason="the block, or a line with rate and length, is not known", decide=decide.LOG)
+    apart = {drafts: [one for one in judged if not _is_share(*one, drafts)] for drafts in basis.proposed(evidence)}
+    if not all(apart.values()):
+        return Clear(note=f"{len(judged)} decode lines")
+    rate, length = apart[most][-1]
+    words = f"accept rate {rate:.2f} with an accept length of {length:.2f}: of {most} drafts that is {(length - 1) / most:.2f}"
+    return Hit(message=words, evidence=(f"{len(apart[most])} of {len(judged)} decode lines",))
 
-    def say(one: Pair) -> str | None:
-        length, rate = _length(one), one.accept_rate
-        if length is None or rate is None or abs((length - 1) / most - rate) <= ROUNDING * (1 + 1 / most):
-            return None
-        return f"accept rate {rate:.2f} with an accept length of {length:.2f}: of {most} drafts that is {(length - 1) / most:.2f}"
 
-    return _over(evidence, judged, say, "decode line")
+def _is_share(rate: float, length: float, drafts: int) -> bool:
+    """Claim that a rate is the accepted drafts of so many, but for how the two are rounded."""
+    return abs((length - 1) / drafts - rate) <= ROUNDING * (1 + 1 / drafts)
 
 
 def _length(one: Pair) -> float | None:
@@ -171,7 +178,7 @@ CHECKS = CheckSet(
         Check(
             id="M019",
             title="accept rate and accept length of one line disagree",
-            meaning="In a chain the rate is (length − 1) ÷ (block − 1), both of the same log window.",
+            meaning="In a chain the rate is (length − 1) ÷ (block − 1), or ÷ the most drafts that the engine allows a step.",
             looks_at="accept rate and accept length of each decode line of a chain, and the block",
             effect="none on tokens; another block runs, or one of the figures is wrong",
             remedy="Compare the block size in /server_info with the release's; trust tokens over verify steps.",

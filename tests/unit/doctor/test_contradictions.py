@@ -10,18 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specctl.algos import ALGOS
 from specctl.control.mode import mode
 from specctl.control.sample.engine import EngineCounters, EngineLoad
+from specctl.doctor import lines
 from specctl.doctor.evidence import Evidence, Observation
 from specctl.doctor.judge import judge
 from specctl.doctor.types import Finding
 from specctl.lint.types import Severity
 from tests.examples import examples
-from tests.unit.doctor.worlds import Truth, World, without
+from tests.unit.doctor.worlds import READER, Truth, World, without
 
 TREE = Truth()
 CHAIN = Truth(mode=mode("dflash", {"block_size": 8}))
 NONE = Truth(mode=mode("none"))
+DRAFTING = sorted(name for name, algo in ALGOS.items() if algo.drafts)
 NUMBER = r"([\d.]+)"
 Bend = Callable[[Evidence], Evidence]
 
@@ -216,6 +219,22 @@ def test_the_agents_own_audit_is_heard() -> None:
     assert found(replace(seen, agent_finds=("M006", "M003"))) == {}
 
 
+@pytest.mark.parametrize("before", [15, 64])
+def test_lines_of_a_mode_before_a_live_change_are_not_held_against_the_present_one(before: int) -> None:
+    """After a change of the budget the log has lines of both: only those that came since speak of what runs now."""
+    knobs = dict(TREE.mode.knobs)
+    log_before = World.of(replace(TREE, mode=mode("ddtree", {**knobs, "tree_budget": before}), drafted=0.95)).log
+    world = World.of(replace(TREE, drafted=0.2))
+    now = replace(world.evidence(), steady=False, started_s=None)
+    both = replace(now, log=lines.read([*log_before, *world.log], READER, whole=True))
+    assert found(both) == {}
+    assert {one.id for one in judge(both).passed} >= {"M005", "M013", "M015"}
+    assert "M013" in found(replace(both, mode=mode("ddtree", {**knobs, "tree_budget": before})))
+    unloaded = without(both, "served", "served_log")
+    assert found(unloaded) == {}
+    assert "M013" in found(replace(unloaded, mode=mode("ddtree", {**knobs, "tree_budget": before})))
+
+
 HARMLESS = ("depth of another node", "bonus left out", "commit cut at 1")
 LOST = ("accepted drafts thrown away",)
 
@@ -277,11 +296,12 @@ def test_a_wrong_depth_is_always_named(
 
 
 @settings(max_examples=examples(15), deadline=None)
-@given(st.integers(0, 2**31), st.integers(4, 16), st.floats(0.6, 0.9), st.sampled_from(["dflash", "ddtree"]))
+@given(st.integers(0, 2**31), st.integers(4, 16), st.floats(0.6, 0.9), st.sampled_from(DRAFTING))
 def test_a_loss_is_always_named(seed: int, block: int, drafted: float, algo: str) -> None:
     """Whatever the algo and block, drafts that are accepted and not committed are M026, as far as they are a tenth of all."""
-    knobs = {"block_size": block, **({"tree_budget": 2 * block, "topk_cap": 4} if algo == "ddtree" else {})}
-    truth = Truth(seed=seed, mode=mode(algo, knobs), drafted=drafted, kept=1)
+    knobs = {"block_size": block, "tree_budget": 2 * block, "topk_cap": 4}
+    own = {name: value for name, value in knobs.items() if ALGOS[algo].knob(name) is not None}
+    truth = Truth(seed=seed, mode=mode(algo, own), drafted=drafted, kept=1)
     world = World.of(truth)
     due = 1 + sum(truth_drafts(world)) / len(truth_drafts(world))
     got = sum(one.tokens - 1 for one in world.served) / sum(one.verify_calls or 0 for one in world.served)

@@ -8,31 +8,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specctl.algos import ALGOS
 from specctl.algos.types import Shape
 from specctl.control.mode import Mode, mode
 from specctl.doctor.catalogue import by_id
 from specctl.doctor.evidence import Evidence
 from specctl.doctor.judge import judge
 from tests.examples import examples
-from tests.unit.doctor.worlds import Truth, World, without
+from tests.unit.doctor.worlds import INTERVAL, Truth, World, without
 
 
 @st.composite
 def modes(draw: st.DrawFn) -> Mode:
-    """Draw an algo with knobs."""
-    algo = draw(st.sampled_from(["none", "dflash", "ddtree"]))
-    block = draw(st.integers(2, 16))
-    if algo == "none":
-        return mode("none")
-    if algo == "dflash":
-        return mode("dflash", {"block_size": block})
-    knobs = {"block_size": block, "tree_budget": draw(st.integers(1, 64)), "topk_cap": draw(st.integers(1, 8))}
-    return mode("ddtree", knobs)
+    """Draw an algo with knobs, each of those that it has."""
+    algo = draw(st.sampled_from(sorted(ALGOS)))
+    most = {"block_size": 16, "tree_budget": 64, "topk_cap": 8}
+    knobs = {one.name: draw(st.integers(one.low, min(one.high, most[one.name]))) for one in ALGOS[algo].knobs}
+    return mode(algo, knobs)
 
 
 @st.composite
 def truths(draw: st.DrawFn) -> Truth:
-    """Draw a healthy server."""
+    """Draw a healthy server: one that prints as it decodes, or one of verify passes, whose tree's lines come when they come."""
+    passes = draw(st.booleans())
     return Truth(
         seed=draw(st.integers(0, 2**31)),
         mode=draw(modes()),
@@ -41,6 +39,9 @@ def truths(draw: st.DrawFn) -> Truth:
         counts_bonus=draw(st.booleans()),
         drafted=draw(st.floats(0.05, 0.95)),
         requests=draw(st.integers(25, 40)),
+        passes=passes,
+        widest=draw(st.none() | st.integers(64, 128)) if passes else None,
+        late=draw(st.integers(0, INTERVAL - 1)) if passes else 0,
     )
 
 

@@ -12,8 +12,9 @@ from random import Random
 
 from specctl.algos import ALGOS
 from specctl.algos.types import Shape
+from specctl.control.audit_types import straight
 from specctl.control.mode import Mode, mode
-from specctl.control.sample.engine import DecodeSums, EngineCounters, EngineLoad, Look, Page
+from specctl.control.sample.engine import DecodeSums, EngineCounters, EngineInfo, EngineLoad, Look, Page
 from specctl.control.sample.engine_lines import reader
 from specctl.doctor import lines
 from specctl.doctor.evidence import Evidence, Observation, Served
@@ -21,6 +22,7 @@ from specctl.engines._sglang_log import GRAMMAR
 from specctl.measure.chance import seeded
 
 INTERVAL = 40
+LOOKS = 16
 READER = reader(GRAMMAR, None)
 Step = Mapping[str, float]
 
@@ -30,7 +32,9 @@ class Truth:
     """What a world is made of: knobs, conventions, chances, and how its engine is bent.
 
     `drafted`: chance that one more draft is right. `lengths`: completion tokens of each request. `kept`: drafts of a step that are
-    committed, of all that are accepted (None: all).
+    committed, of all that are accepted (None: all). `passes`: every mode decodes by verify passes, and only branches print a tree's
+    line, as with specctl's plugin; `widest`: drafts that such an engine's accept rate divides by, whatever the mode (None: the
+    mode's own); `late`: how many steps after decode lines the tree's lines come.
     """
 
     seed: int = 0
@@ -43,6 +47,14 @@ class Truth:
     requests: int = 30
     step_s: float = 0.02
     kept: int | None = None
+    passes: bool = False
+    widest: int | None = None
+    late: int = 0
+
+    @property
+    def verifies(self) -> bool:
+        """Whether its steps are verify passes."""
+        return self.passes or ALGOS[self.mode.algo].drafts
 
     @property
     def shape(self) -> Shape:
@@ -67,7 +79,7 @@ class _Request:
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """A server that has served; its log, its sums at three moments, its counters, its requests."""
+    """A server that has served; its log, its sums and counters at some moments, its requests."""
 
     truth: Truth
     log: list[str] = field(default_factory=list)
@@ -81,6 +93,7 @@ class World:
     ended: int = 0
     last_length: float | None = None
     window: dict[str, float] = field(default_factory=dict)
+    tree_window: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, truth: Truth) -> World:
@@ -89,7 +102,7 @@ class World:
         chance = seeded(truth.seed)
         waiting = [chance.randint(*truth.lengths) for _ in range(truth.requests)]
         running: list[_Request] = []
-        thirds = [len(waiting) // 3, 2 * len(waiting) // 3]
+        moments = [len(waiting) * part // LOOKS for part in range(1, LOOKS)]
         while waiting or running:
             while waiting and len(running) < truth.batch:
                 tokens = waiting.pop()
@@ -98,7 +111,7 @@ class World:
                 running.append(_Request(left=tokens - 1, tokens=tokens, drafted=drafted))
             world._step(running, chance)
             running = [one for one in running if not world._ends(one)]
-            if len(world.moments) < 2 and world.ended >= thirds[len(world.moments)]:
+            if len(world.moments) < len(moments) and world.ended >= moments[len(world.moments)]:
                 world.moments.append((world.sums(), world.counters()))
         world.moments.append((world.sums(), world.counters()))
         return world
@@ -115,9 +128,10 @@ class World:
             one.steps += 1
             # A path of so many drafts needs as many nodes below the root.
             self._add(drafts=drafts, committed=committed, nodes=max(self._nodes(chance), drafts + 1))
-        self.window["steps"] = self.window.get("steps", 0) + 1
-        if self.window["steps"] >= INTERVAL:
+        if self.steps % INTERVAL == 0:
             self._print(len(running))
+        if self.steps > self.truth.late and (self.steps - self.truth.late) % INTERVAL == 0:
+            self._print_tree(len(running))
 
     def _accepted(self, chance: Random, drafted: float) -> int:
         drafts = 0
@@ -132,16 +146,17 @@ class World:
     def _add(self, **gained: int) -> None:
         self.verifies += 1
         self.tokens += gained["committed"]
-        for name, value in {**gained, "verifies": 1}.items():
-            self.window[name] = self.window.get(name, 0) + value
+        for window in (self.window, self.tree_window):
+            for name, value in {**gained, "verifies": 1}.items():
+                window[name] = window.get(name, 0) + value
 
     def _ends(self, one: _Request) -> bool:
         if one.left > 0:
             return False
         self.ended += 1
         self.ended_tokens += one.tokens
-        self.ended_calls += one.steps if self.truth.shape is not Shape.NONE else 0
-        calls = one.steps if self.truth.shape is not Shape.NONE else None
+        calls = one.steps if self.truth.verifies else None
+        self.ended_calls += calls or 0
         decode_s = one.steps * self.truth.step_s
         self.served.append(Served(tokens=one.tokens, verify_calls=calls, decode_s=decode_s, finish="length"))
         return True
@@ -151,24 +166,31 @@ class World:
         verifies = seen.get("verifies", 0)
         if not verifies:
             return
-        drafts, nodes, committed = (seen[name] / verifies for name in ("drafts", "nodes", "committed"))
+        drafts, nodes = (seen[name] / verifies for name in ("drafts", "nodes"))
         said = ""
-        if self.truth.shape is not Shape.NONE:
+        if self.truth.verifies:
             self.last_length = 1 + drafts
-            proposed = self.truth.most if self.truth.shape is Shape.CHAIN else nodes - 1
-            said = f"accept len: {1 + drafts:.2f}, accept rate: {drafts / proposed:.2f}, "
+            proposed = self.truth.widest or (self.truth.most if self.truth.shape is Shape.CHAIN else nodes - 1)
+            said = f"accept len: {1 + drafts:.2f}, accept rate: {drafts / proposed if drafts else 0.0:.2f}, "
         self.log.append(
             f"[2026-11-30 10:00:00] Decode batch, #running-req: {batch}, #token: 10, token usage: 0.01, {said}cuda graph: True, "
             f"gen throughput (token/s): {seen['committed'] / (INTERVAL * self.truth.step_s):.2f}, #queue-req: 0"
         )
-        if self.truth.shape is Shape.TREE:
-            budget = dict(self.truth.mode.knobs)["tree_budget"]
-            told = committed - (0 if self.truth.counts_bonus else 1)
-            self.log.append(
-                f"[2026-11-30 10:00:00] DDTREE metrics: bs={batch} budget={budget} "
-                f"avg_actual_nodes={nodes - (0 if self.truth.counts_root else 1):.2f} avg_accepted_drafts={drafts:.2f} "
-                f"avg_commit_len={told:.2f} avg_accepted_depth={drafts:.2f}"
-            )
+
+    def _print_tree(self, batch: int) -> None:
+        seen, self.tree_window = self.tree_window, {}
+        verifies = seen.get("verifies", 0)
+        prints = self.truth.shape is Shape.TREE and not (self.truth.passes and straight(self.truth.mode))
+        if not verifies or not prints:
+            return
+        drafts, nodes, committed = (seen[name] / verifies for name in ("drafts", "nodes", "committed"))
+        budget = dict(self.truth.mode.knobs)["tree_budget"]
+        told = committed - (0 if self.truth.counts_bonus else 1)
+        self.log.append(
+            f"[2026-11-30 10:00:00] DDTREE metrics: bs={batch} budget={budget} "
+            f"avg_actual_nodes={nodes - (0 if self.truth.counts_root else 1):.2f} avg_accepted_drafts={drafts:.2f} "
+            f"avg_commit_len={told:.2f} avg_accepted_depth={drafts:.2f}"
+        )
 
     def sums(self) -> DecodeSums:
         """Return the engine's sums over decode steps."""
@@ -183,17 +205,16 @@ class World:
 
     def counters(self) -> EngineCounters:
         """Return the page of counters and gauges."""
-        drafting = self.truth.shape is not Shape.NONE
         checked = ALGOS[self.truth.mode.algo].checked(dict(self.truth.mode.knobs)) or 0
         return EngineCounters(
             decode_tokens=float(self.tokens),
             generated_tokens=float(self.ended_tokens),
-            verify_calls=float(self.ended_calls) if drafting else None,
+            verify_calls=float(self.ended_calls) if self.truth.verifies else None,
             requests=float(self.ended),
             running=float(self.truth.batch),
             queued=0.0,
             accept_length=self.last_length,
-            draft_tokens=float(checked - (0 if self.truth.counts_root else 1)) if drafting else 0.0,
+            draft_tokens=float(checked - (0 if self.truth.counts_root else 1)) if self.truth.verifies else 0.0,
         )
 
     def evidence(self, change: Callable[[str], str] = lambda line: line) -> Evidence:
@@ -214,7 +235,11 @@ class World:
             served_alone=True,
             served_log=log,
             no_gpus=True,
+            info=EngineInfo(said=self._said()),
         )
+
+    def _said(self) -> Mapping[str, int]:
+        return {} if self.truth.widest is None else {"speculative_num_draft_tokens": self.truth.widest + 1}
 
     def _look(self, sums: DecodeSums, counters: EngineCounters) -> Observation:
         # Prefill and idle time come between: the clock runs ahead of the decode steps.

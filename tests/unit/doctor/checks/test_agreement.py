@@ -13,9 +13,13 @@ from tests.unit.doctor.checks.cases import Case, log, recorded_log
 from tests.unit.doctor.worlds import Truth, World
 
 CHAIN, TREE = parse("dflash:block_size=8"), parse("ddtree:block_size=8,tree_budget=7,topk_cap=1")
+BRANCHED = Truth().mode
 WORLD = World.of(Truth())
+LATE = World.of(Truth(passes=True, late=17, widest=63))
 CHAINED = World.of(Truth(mode=CHAIN))
 PLAIN = World.of(Truth(mode=mode("none")))
+ROOTS = World.of(Truth(mode=mode("none"), passes=True))
+STRAIGHT = World.of(Truth(mode=parse("ddtree:block_size=8,tree_budget=3,topk_cap=1"), passes=True))
 
 
 def twins(chain: Speed, tree: Speed) -> Evidence:
@@ -46,6 +50,27 @@ CASES: tuple[Case, ...] = (
         kind=Hit,
         evidence=WORLD.evidence(other),
         words=("accept len", "with the bonus"),
+    ),
+    Case(
+        id="M020",
+        name="lines that begin half a window apart",
+        kind=Clear,
+        evidence=LATE.evidence(),
+        words=("do not begin together", "means"),
+    ),
+    Case(
+        id="M020",
+        name="lines that begin apart, and differ",
+        kind=Hit,
+        evidence=LATE.evidence(other),
+        words=("accept len", "with the bonus"),
+    ),
+    Case(
+        id="M020",
+        name="one window that begins apart",
+        kind=Unsure,
+        evidence=Evidence(mode=TREE, log=log(*LATE.log[2:4])),
+        words=("may not begin together",),
     ),
     Case(
         id="M020",
@@ -136,7 +161,7 @@ CASES += (
         id="M028",
         name="a chain that claims to be a tree",
         kind=Hit,
-        evidence=replace(CHAINED.evidence(), mode=TREE),
+        evidence=replace(CHAINED.evidence(), mode=BRANCHED),
         words=("claims ddtree", "no tree's"),
     ),
     Case(
@@ -151,15 +176,24 @@ CASES += (
         name="plain decoding that claims to draft",
         kind=Hit,
         evidence=replace(PLAIN.evidence(), mode=CHAIN),
-        words=("0 verify calls",),
+        words=("no verify calls",),
     ),
     Case(id="M028", name="plain decoding", kind=Clear, evidence=PLAIN.evidence()),
+    Case(id="M028", name="plain decoding by verify passes", kind=Clear, evidence=ROOTS.evidence()),
+    Case(
+        id="M028",
+        name="a chain that claims to be plain decoding by verify passes",
+        kind=Hit,
+        evidence=replace(CHAINED.evidence(), mode=mode("none")),
+        words=("claims none", "verify calls"),
+    ),
+    Case(id="M028", name="a straight tree with a chain's lines", kind=Clear, evidence=STRAIGHT.evidence()),
     Case(id="M028", name="a chain", kind=Clear, evidence=CHAINED.evidence()),
     Case(
         id="M028",
         name="a build without tree lines",
         kind=Clear,
-        evidence=replace(CHAINED.evidence(), mode=TREE, has_tree_line=False),
+        evidence=replace(CHAINED.evidence(), mode=BRANCHED, has_tree_line=False),
     ),
     Case(id="M028", name="no load of ours", kind=Unsure, evidence=Evidence(mode=TREE)),
 )

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from specctl.control.mode import Mode, mode, parse
+from specctl.control.sample.engine import EngineInfo
 from specctl.doctor.evidence import Evidence, Speed
 from specctl.doctor.types import Beside, Clear, Hit, Unsure
 from tests.unit.doctor.checks.cases import Case, log, recorded_log
 
+WIDEST = EngineInfo(said={"speculative_num_draft_tokens": 32})
 CHAIN, TREE = parse("dflash:block_size=8"), parse("ddtree:block_size=8,tree_budget=7")
 FIELD = "DDTREE metrics: bs=1 budget=7 avg_actual_nodes=8.00 avg_accepted_drafts=2.00 avg_commit_len=2.00 avg_accepted_depth=5.00"
 DECODE = (
@@ -107,6 +109,19 @@ CASES = (
         kind=Hit,
         evidence=Evidence(mode=parse("dflash:block_size=16"), log=RECORDED, steady=True),
         words=("of 15 drafts",),
+    ),
+    Case(
+        id="M019",
+        name="rates of the widest step that the engine allows",
+        kind=Clear,
+        evidence=replace(decode("1.68", "0.02"), info=WIDEST),
+    ),
+    Case(
+        id="M019",
+        name="rates of neither",
+        kind=Hit,
+        evidence=replace(decode("1.68", "0.05"), info=WIDEST),
+        words=("of 7 drafts", "1 of 1"),
     ),
     Case(id="M019", name="a tree's rate is per node", kind=Beside, evidence=decode("2.00", "0.14", TREE)),
     Case(
