@@ -27,7 +27,7 @@ RECORDS = "records.jsonl"
 RECORDS_BYTES = 1 << 19
 # The newest so many acts tell what the next one takes: disks and models change.
 PAST = 5
-# The policy works each out at every look: a budget more or less between two of these is within what a model can tell.
+# The policy works each out at every look.
 MOST_MODES = 16
 
 
@@ -123,9 +123,8 @@ def candidates(place: Place, running: Mode | None) -> tuple[Mode, ...]:
 
 def _turned(base: Mode, agent: AgentSettings) -> list[Mode]:
     found = []
-    for name, (low, high) in sorted(agent.knobs.get(base.algo, {}).items()):
-        steps = sorted({low, high} | {2**power for power in range(31) if low < 2**power < high})
-        for value in steps:
+    for name in sorted(agent.knobs.get(base.algo, {})):
+        for value in agent.steps(base.algo, name):
             try:
                 found.append(modes.mode(base.algo, {**dict(base.knobs), name: value}))
             except ValueError:

@@ -105,16 +105,19 @@ def _plugged(values: Mapping[str, str], plugin: str) -> Mapping[str, str]:
 
 
 def _limits(server: Server) -> Mapping[str, str]:
-    """Return how far a running engine must let knobs be raised: as the inventory sets them or lets the agent, of every algo."""
+    """Return how far a running engine must let knobs be raised, and to which values they may be turned, of every algo."""
     found: dict[str, str] = {}
     for algo, profile in server.profile.algos.items():
         bounds = server.agent.knobs.get(algo, {})
         for knob, variable in profile.knob_limits.items():
             known = [bounds[knob][1]] if knob in bounds else []
             known += _told(server, [name for name, term in profile.live_fields.items() if term.knob == knob])
-            if known and variable not in server.env:
+            if known:
                 found[variable] = str(max(known))
-    return found
+        for knob, variable in profile.knob_steps.items():
+            if steps := server.agent.steps(algo, knob):
+                found[variable] = ",".join(str(step) for step in steps)
+    return {variable: value for variable, value in found.items() if variable not in server.env}
 
 
 def _told(server: Server, fields: Collection[str]) -> list[int]:

@@ -80,7 +80,8 @@ class AlgoProfile:
 
     `draft` is the flag that takes the draft's path; `live_proof` must hold in whole for the algo to be proven; empty: it can
     only be claimed. `knob_env` maps a knob to an environment variable for builds that have no flag for it. `knob_limits` maps a
-    knob to the environment variable that says how far a running engine lets it be raised. `plugin`: the build has the algo only
+    knob to the environment variable that says how far a running engine lets it be raised, `knob_steps` to the one that names the
+    values to which it may be turned. `plugin`: the build has the algo only
     with specctl's plugin of the profile.
 
     `live_knobs` names the knobs (and "algo") that the engine takes over HTTP while it runs, `live_fields` what it is then told,
@@ -95,6 +96,7 @@ class AlgoProfile:
     knobs: Mapping[str, str] = field(default_factory=dict)
     knob_env: Mapping[str, str] = field(default_factory=dict)
     knob_limits: Mapping[str, str] = field(default_factory=dict)
+    knob_steps: Mapping[str, str] = field(default_factory=dict)
     plugin: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     implies: Mapping[str, FlagValue] = field(default_factory=dict)

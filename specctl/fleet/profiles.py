@@ -164,7 +164,7 @@ def _check_section(entry: Entry[ProfileSection], section: ProfileSection) -> Ite
 
 def _check_algo(entry: Entry[ProfileSection], name: str, algo: AlgoSection) -> Iterator[Problem]:
     known = tuple(knob.name for knob in ALGOS[name].knobs)
-    for key in ("knobs", "knob_env", "knob_limits"):
+    for key in ("knobs", "knob_env", "knob_limits", "knob_steps"):
         for knob in getattr(algo, key) or {}:
             if knob not in known:
                 words = f"{name} has no knob {knob} (it has {listed(known)})"
@@ -271,6 +271,7 @@ def _algo(name: str, section: AlgoSection) -> AlgoProfile:
         knobs=_named(section.knobs),
         knob_env=_named(section.knob_env),
         knob_limits=_named(section.knob_limits),
+        knob_steps=_named(section.knob_steps),
         plugin=bool(section.plugin),
         env={key: str(value) for key, value in (section.env or {}).items() if value is not None},
         implies=_flags(section.implies),

@@ -323,6 +323,8 @@ class AlgoSection(Section):
     """The environment variable of each knob that has no flag."""
     knob_limits: dict[str, Line | None] | None = None
     """The environment variable that says how far a running engine lets a knob be raised."""
+    knob_steps: dict[str, Line | None] | None = None
+    """The environment variable that names the values to which the agent may turn a knob."""
     plugin: bool | None = None
     """Whether the build has the algo only with the profile's plugin."""
     env: dict[str, EnvText] | None = None

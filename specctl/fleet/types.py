@@ -163,6 +163,15 @@ class AgentSettings:
     table: bool = False
     context_tokens: tuple[int, int] | None = None
 
+    def steps(self, algo: str, knob: str) -> tuple[int, ...]:
+        """Return the values to which the agent may turn a knob: its bounds and the powers of two between; none where it owns none.
+
+        A budget more or less between two of these is within what a throughput model can tell.
+        """
+        low, high = self.knobs.get(algo, {}).get(knob, (1, 0))
+        between = {2**power for power in range(31) if low < 2**power < high}
+        return tuple(sorted({low, high} | between)) if low <= high else ()
+
     @property
     def drains(self) -> bool:
         """Claim that requests can be taken off the server before it is stopped, or that an outage is accepted."""

@@ -66,9 +66,8 @@ def _default(server: Server, deployed: Knobs, was: Mode) -> list[Mode]:
     for algo in agent.algos or tuple(deployed):
         if algo in server.profile.algos:
             found.append(was if algo == was.algo else _whole(algo, {}, server, deployed))
-            for name, (low, high) in sorted(agent.knobs.get(algo, {}).items()):
-                steps = sorted({low, high} | {2**power for power in range(31) if low < 2**power < high})
-                found += [_whole(algo, {name: value}, server, deployed) for value in steps]
+            for name in sorted(agent.knobs.get(algo, {})):
+                found += [_whole(algo, {name: value}, server, deployed) for value in agent.steps(algo, name)]
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from specctl.adapters import plugin_files
 from specctl.engines._command import PLUGIN_MARK, SEARCH_PATH
-from specctl.engines.types import AlgoProfile
+from specctl.engines.types import EngineProfile
 from specctl.errors import ConnectError, SpecctlError
 from specctl.fleet.types import Server
 from specctl.ops.contact import Contact
@@ -25,9 +25,11 @@ PROBES = ".probes"  # beside the servers' folders; host/facts.py looks there too
 OWN_VARIABLES = frozenset(("PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME"))
 
 
-def environment(env: Mapping[str, str], profile: AlgoProfile) -> Mapping[str, str]:
+def environment(env: Mapping[str, str], profile: EngineProfile) -> Mapping[str, str]:
     """Return the part of a launch's environment that is the same for every algo, so that one answer serves them all."""
-    left_out = {*OWN_VARIABLES, *profile.env, *profile.knob_env.values(), *profile.knob_limits.values()}
+    left_out = set(OWN_VARIABLES)
+    for algo in profile.algos.values():
+        left_out |= {*algo.env, *algo.knob_env.values(), *algo.knob_limits.values(), *algo.knob_steps.values()}
     return {name: value for name, value in sorted(env.items()) if name not in left_out}
 
 
@@ -60,7 +62,6 @@ def ask(contact: Contact, server: Server, facts: ServerFacts, launch: Launch, *,
     A plugin that the release would hold goes with the question: nothing of the release is on the host yet. Raises ConnectError
     alone: an interpreter that gives no answer is an answer of its own.
     """
-    profile = launches.algo_profile(server, launch.algo)
     name = server.profile.capability.get(launch.algo)
     if name is None and _found(server, facts):
         return None
@@ -68,7 +69,10 @@ def ask(contact: Contact, server: Server, facts: ServerFacts, launch: Launch, *,
         return Capability(name=name, silent=f"there is no interpreter {python}")
     code = launches.engines()[server.profile.engine].probe
     folder = str(server_dir(contact.host, server.name) / "releases" / (launch.release or ""))
-    names, shared = sorted(set(server.profile.capability.values())), environment(_findable(launch, folder), profile)
+    names, shared = (
+        sorted(set(server.profile.capability.values())),
+        environment(_findable(launch, folder), server.profile),
+    )
     carried = plugin_files.of(server.profile.plugin) if launch.plugs and launch.release is None else ()
     args = {
         "python": python,

@@ -133,6 +133,13 @@ def test_a_running_engine_may_be_told_all_that_the_inventory_allows(
     assert "DDTREE_MAX_BUDGET" not in env_of("none", **given)
 
 
+def test_a_running_engine_is_told_which_budgets_to_prepare_for() -> None:
+    """Those to which the agent may turn it: its bounds and the powers of two between; none where it owns none."""
+    agent = "{mode: act, algos: [ddtree], knobs: {ddtree: {tree_budget: [6, 40]}}}"
+    assert env_of("dflash", agent=agent)["DDTREE_GRAPH_BUDGETS"] == "6,8,16,32,40"
+    assert "DDTREE_GRAPH_BUDGETS" not in env_of("ddtree")
+
+
 def test_a_limit_of_the_inventorys_own_stays() -> None:
     """Somebody who reserves more of the cache keeps it."""
     assert env_of("ddtree", env="{DDTREE_MAX_BUDGET: 64}")["DDTREE_MAX_BUDGET"] == "64"
