@@ -16,6 +16,7 @@ BUDGET = "DDTREE_BUDGET"
 TOPK = "DDTREE_TOPK"
 MAX_BUDGET = "DDTREE_MAX_BUDGET"
 MAX_TOPK = "DDTREE_MAX_TOPK"
+GRAPHS = "DDTREE_GRAPH_BUDGETS"
 POLICY = "DDTREE_POLICY"
 EVERY = "DDTREE_METRICS_EVERY"
 
@@ -41,11 +42,15 @@ class KnobError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a started server can do at most; the tree's width decides how much of the cache a request reserves."""
+    """What a started server can do at most; the tree's width decides how much of the cache a request reserves.
+
+    `graph_budgets`: budgets that it may be turned to often, and that are worth graphs of their own.
+    """
 
     block_size: int
     max_budget: int
     max_topk: int
+    graph_budgets: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:
@@ -111,7 +116,17 @@ def at_start(environ: Mapping[str, str], block_size: int) -> tuple[Limits, Knobs
         max_budget=_number(environ, MAX_BUDGET, budgets, low=budgets, high=HIGHEST_BUDGET),
         max_topk=_number(environ, MAX_TOPK, max(topks, DEFAULT_TOPK), low=topks, high=HIGHEST_TOPK),
     )
-    return limits, held
+    return replace(limits, graph_budgets=_budgets(environ.get(GRAPHS, ""), limits.max_budget)), held
+
+
+def _budgets(text: str, most: int) -> tuple[int, ...]:
+    """Read "8,16,32"."""
+    found = []
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        if not part.isdigit() or int(part) > most:
+            raise KnobError(f"{GRAPHS}: {part} is no budget of 0 to {most} (set {MAX_BUDGET} for more)")
+        found.append(int(part))
+    return tuple(found)
 
 
 def told(limits: Limits, held: Knobs) -> str:

@@ -30,8 +30,9 @@ class Captured:
 
 
 def wanted(limits: Limits, held: Knobs) -> tuple[int, ...]:
-    """Return the widths worth graphs of their own, widest first: of the settings that were named, of a chain, and of no draft."""
+    """Return the widths worth graphs of their own, widest first: of what was named, of a chain, and of no draft."""
     named = {setting.nodes(limits.block_size) for setting in held.settings()}
+    named |= {budget + 1 for budget in limits.graph_budgets}
     return tuple(sorted((named | {1, limits.block_size}) - {limits.width}, reverse=True))
 
 

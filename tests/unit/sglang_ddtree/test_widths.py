@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -28,6 +29,8 @@ def test_named_settings_get_graphs() -> None:
     policy = tuple(Row(start=start, setting=Setting(budget=budget, topk=topk)) for start, budget, topk in rows)
     assert wanted(LIMITS, Knobs(setting=Setting(budget=16, topk=4), policy=policy)) == (17, 9, 8, 1)
     assert wanted(LIMITS, Knobs(setting=Setting(budget=31, topk=8))) == (8, 1)
+    limits = replace(LIMITS, graph_budgets=(8, 16, 31))
+    assert wanted(limits, Knobs(setting=Setting(budget=31, topk=8))) == (17, 9, 8, 1)
 
 
 def test_tree_gets_the_next_width() -> None:
