@@ -48,7 +48,10 @@ FIGURES = Annotated[
 ]
 TRACE = Annotated[str | None, typer.Option("--trace", metavar="FILE", help="A verify trace to replay; no host.")]
 ENGINE = Annotated[
-    str | None, typer.Option("--engine", metavar="PROFILE", help="The built-in engine profile that wrote the files.")
+    str | None,
+    typer.Option(
+        "--engine", metavar="PROFILE", help="The engine profile that wrote the files: built in, or -i PATH's."
+    ),
 ]
 MODE = Annotated[
     str | None, typer.Option("--mode", metavar="MODE", help="What the files are of: ddtree:tree_budget=7.")
@@ -106,7 +109,11 @@ def _offline(
 
     if chosen.given or live:
         raise UsageError("files are judged without a host", hint="leave --host, --group, --all and --live out")
-    given = doctor_files.Given(log=files[0], figures=files[1], trace=files[2], engine=said[0], mode=said[1])
+    log, figures, trace = files
+    engine, mode = said
+    given = doctor_files.Given(
+        log=log, figures=figures, trace=trace, engine=engine, mode=mode, inventory=chosen.inventory
+    )
     found = doctor_files.examine(given)
     if as_json:
         typer.echo(json.dumps({"files": _named(given), **found.as_wire()}, indent=2))

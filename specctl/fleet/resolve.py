@@ -14,10 +14,11 @@ from specctl.fleet.types import Fleet, Host, Server
 
 
 class Resolved:
-    """An inventory without problems: its fleet, and the means to lay a command line over some of its servers."""
+    """An inventory without problems: its fleet, all its engine profiles, and the means to lay a command line over some servers."""
 
     def __init__(self, checked: check.Checked) -> None:
         self._checked = checked
+        self.profiles = checked.profiles
         hosts = tuple(build.host(checked.inventory, host) for host in checked.hosts)
         self.fleet = Fleet(hosts=hosts, files=checked.inventory.files)
 

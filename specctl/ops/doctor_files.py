@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from specctl.adapters import doctor_files, inventory_files
@@ -19,6 +19,7 @@ from specctl.errors import UsageError
 from specctl.fleet.positions import dotted
 from specctl.fleet.profiles import Profiles
 from specctl.fleet.suggest import listed, nearest
+from specctl.ops import inventory as inventories
 from specctl.rollout.launch import engines
 
 ASSUMED = "sglang-0.5.23"
@@ -27,13 +28,17 @@ ASSUMED = "sglang-0.5.23"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What the command line names: files, the engine profile that wrote them, and the mode where no file says it."""
+    """What the command line names: files, the engine profile that wrote them, and the mode where no file says it.
+
+    `inventory`: files whose own profiles `engine` may name beside the built-in ones; none are looked for.
+    """
 
     log: str | None = None
     figures: str | None = None
     trace: str | None = None
     engine: str | None = None
     mode: str | None = None
+    inventory: tuple[str, ...] = ()
 
 
 def examine(given: Given) -> Report:
@@ -43,7 +48,7 @@ def examine(given: Given) -> Report:
 
 def evidence(given: Given) -> Evidence:
     """Gather what the files say."""
-    profile = _profile(given.engine or ASSUMED)
+    profile = _profile(given.engine or ASSUMED, given.inventory)
     found = _figures(given.figures)
     named = (
         found.evidence
@@ -74,14 +79,16 @@ def _mode(text: str) -> Mode:
         raise UsageError(f"--mode {text}: {error}", hint="--mode ddtree:block_size=8,tree_budget=7") from error
 
 
-def _profile(name: str) -> EngineProfile:
-    """Return a built-in engine profile."""
-    shelf = Profiles({}, inventory_files.BuiltInProfiles())
+def _profile(name: str, inventory: Sequence[str]) -> EngineProfile:
+    """Return an engine profile, the inventory's or a built-in one; raises InventoryError for an inventory that is not right."""
+    shelf = inventories.load(inventory).profiles if inventory else Profiles({}, inventory_files.BuiltInProfiles())
     found = shelf.get(name)
     if found is None:
         near = nearest(name, shelf.names())
         guess = f"did you mean {near}?" if near else f"there is {listed(shelf.names())}"
-        raise UsageError(f"there is no engine profile {name}", hint=guess)
+        raise UsageError(
+            f"there is no engine profile {name}", hint=guess if inventory else f"{guess}, or -i PATH has it"
+        )
     return found
 
 

@@ -217,7 +217,7 @@ CHECKS = CheckSet(
         Check(
             id="M020",
             title="tree line and decode line of one window disagree",
-            meaning="The accept length is the accepted drafts and one bonus token: a line or, where windows begin apart, in the mean.",
+            meaning="The accept length is the accepted drafts and one bonus token; where windows begin apart, in the mean.",
             looks_at="each tree line beside the decode line before it",
             effect="none on tokens; one of the two figures is wrong",
             remedy="See M021 for which of them requests agree with.",

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from specctl.cli import main as command_line
 from specctl.doctor.catalogue import by_id
-from specctl.errors import SpecctlError, UsageError
+from specctl.errors import InventoryError, SpecctlError, UsageError
 
 LIE = "DDTREE metrics: bs=1 budget=7 avg_actual_nodes=8.00 avg_accepted_drafts=1.00 avg_commit_len=2.00 avg_accepted_depth=4.00\n"
 WIDE = "{mode: none, tokens_s: 98}, {mode: 'ddtree:block_size=8,tree_budget=32', tokens_s: 50}"
@@ -76,7 +76,20 @@ def test_an_engine_profile_says_how_a_build_counts(log: str) -> None:
     assert run("--log", log, "--engine", "lab").return_value == 0
     error = refused("--log", log, "--engine", "labb")
     assert isinstance(error, UsageError)
-    assert error.hint == "did you mean lab?"
+    assert error.hint == "did you mean lab?, or -i PATH has it"
+
+
+def test_an_inventorys_own_profile_reads_a_log(log: str, tmp_path: Path) -> None:
+    """With -i the inventory's profiles can be named too, and an inventory that is not right is told in full."""
+    own = tmp_path / "inventory.yaml"
+    profile = "  ours: {extends: lab, tree_line: 'no such line'}"
+    own.write_text(f"hosts: {{gpu1: {{}}}}\nengine_profiles:\n{profile}\n", encoding="utf-8")
+    told = json.loads(run("-i", str(own), "--log", log, "--engine", "ours", "--json").stdout)
+    assert "M003" not in [one["id"] for one in told["findings"]]
+    assert "M003" in [one["id"] for one in json.loads(run("--log", log, "--json").stdout)["findings"]]
+    assert refused("-i", str(own), "--log", log, "--engine", "our").hint == "did you mean ours?"
+    own.write_text("hosts: {gpu1: {}}\nengine_profiles: {ours: {extends: labb}}\n", encoding="utf-8")
+    assert isinstance(refused("-i", str(own), "--log", log, "--engine", "ours"), InventoryError)
 
 
 def test_checks_are_listed() -> None:
