@@ -52,8 +52,14 @@ def test_table_of_the_start_sets_the_limits() -> None:
         ({"DDTREE_BUDGET": "20", "DDTREE_MAX_BUDGET": "10"}, "DDTREE_MAX_BUDGET=10 is outside 20 to 1024"),
         ({"DDTREE_TOPK": "6", "DDTREE_MAX_TOPK": "4"}, "DDTREE_MAX_TOPK=4 is outside 6 to 64"),
         ({"DDTREE_POLICY": "1:31", "DDTREE_MAX_BUDGET": "30"}, "DDTREE_MAX_BUDGET=30 is outside 31 to 1024"),
-        ({"DDTREE_GRAPH_BUDGETS": "8,17"}, "DDTREE_GRAPH_BUDGETS: 17 is no budget of 0 to 16"),
-        ({"DDTREE_GRAPH_BUDGETS": "8;16"}, "DDTREE_GRAPH_BUDGETS: 8;16 is no budget"),
+        (
+            {"DDTREE_GRAPH_BUDGETS": "8,17"},
+            "DDTREE_GRAPH_BUDGETS: 17 is no budget of 0 to 16 (set DDTREE_MAX_BUDGET for more)",
+        ),
+        (
+            {"DDTREE_GRAPH_BUDGETS": "8;16"},
+            "DDTREE_GRAPH_BUDGETS: 8;16 is no budget of 0 to 16 (set DDTREE_MAX_BUDGET for more)",
+        ),
         ({"DDTREE_POLICY": "1:31/8", "DDTREE_MAX_TOPK": "7"}, "DDTREE_MAX_TOPK=7 is outside 8 to 64"),
         (
             {"DDTREE_POLICY": "4=8"},
