@@ -1,8 +1,8 @@
-"""What the policy never does, over thousands of generated servers: whatever else holds, an act means that nothing forbade it."""
+"""What the policy never does, over many generated servers: whatever else holds, an act means that nothing forbade it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,6 +13,7 @@ from specctl.control.limits import DAY_S
 from specctl.control.policy_costs import Flat
 from specctl.control.policy_state import Spent, State, Trial
 from specctl.control.policy_types import Decision, Hold, Means, Pin, Price, View
+from tests.examples import examples
 from tests.unit.control.policy_worlds import (
     CHAIN,
     GOOD,
@@ -37,9 +38,8 @@ def texts() -> st.SearchStrategy[tuple[str, ...]]:
 PRICES = st.builds(
     Price, means=st.sampled_from(Means), seconds=st.sampled_from([0.1, 5.0, 480.0]), weight=st.floats(0.0, 2.0)
 )
-PINS = st.one_of(
-    st.none(), st.none(), st.builds(Pin, mode=st.sampled_from([CHAIN, WIDE, NARROW, PLAIN]), left_s=st.floats(-10, 100))
-)
+PIN = st.builds(Pin, mode=st.sampled_from([CHAIN, WIDE, NARROW, PLAIN]), left_s=st.floats(-10, 100))
+PINS = st.one_of(st.none(), st.none(), PIN)
 VIEWS = st.builds(
     View,
     mode=st.one_of(st.just(WIDE), st.just(WIDE), st.none(), MODES),
@@ -58,6 +58,19 @@ VIEWS = st.builds(
     pin=PINS,
     hold=st.sampled_from([None, None, None, None, "hands off"]),
 )
+
+
+def _with_some(view: View, names: frozenset[str]) -> View:
+    return replace(GOOD, **{name: getattr(view, name) for name in names})
+
+
+def _with_pin(view: View, pin: Pin) -> View:
+    return replace(view, pin=pin)
+
+
+DRAWN = tuple(each.name for each in fields(View) if each.name not in {"objective", "history"})
+# A view in which nothing forbids an act, but for a few things: of views that are random in all things one in 150 lets an act be.
+NEARLY_GOOD = st.builds(_with_some, VIEWS, st.frozensets(st.sampled_from(DRAWN), max_size=4))
 SECONDS = st.sampled_from([0.0, 1.0, 1.0, 400.0, -5.0])
 
 
@@ -79,11 +92,11 @@ def test_an_act_means_that_nothing_forbade_it(view: View, state: State, seconds:
 
 @pytest.mark.slow
 def test_an_act_means_that_nothing_forbade_it_ever() -> None:
-    """The same over thousands of servers, of which all kinds of acts are seen: of acts that never happen anything holds."""
+    """The same of servers that little or nothing forbids an act, and all kinds of acts are seen: of no act anything holds."""
     found: set[str] = set()
 
-    @settings(max_examples=6000, deadline=None)
-    @given(view=VIEWS, state=STATES, seconds=SECONDS)
+    @settings(max_examples=examples(1500), deadline=None)
+    @given(view=st.one_of(NEARLY_GOOD, st.builds(_with_pin, NEARLY_GOOD, PIN)), state=STATES, seconds=SECONDS)
     def each(view: View, state: State, seconds: float) -> None:
         answer = check(view, state, seconds)
         if not isinstance(answer, Hold):
