@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from specctl.adapters.inventory_files import BuiltInProfiles
 from specctl.control.mode import parse
-from specctl.control.sample.engine import Page
-from specctl.doctor.evidence import Evidence, Observation
+from specctl.control.sample import engine_info, engine_loads, engine_metrics
+from specctl.control.sample.engine import Look, Page
+from specctl.control.sample.engine_lines import reader
+from specctl.doctor import lines
+from specctl.doctor.evidence import Evidence, Observation, Served
 from specctl.doctor.judge import judge
+from specctl.engines._sglang_log import GRAMMAR
+from specctl.engines._sglang_metrics import METRICS
+from specctl.fleet.profiles import Profiles
 from tests.unit.doctor.checks.cases import RECORDED, recorded_load, recorded_log, recorded_page
 
 START_S = -60.0
+PLUGGED = RECORDED.parent / "sglang-ddtree"
 
 
 def both(load: str, page: str, at_s: float) -> Observation:
@@ -67,3 +77,71 @@ def test_no_recorded_answer_contradicts_itself(path: object) -> None:
     mode = "dflash:block_size=8" if stem.startswith("dflash") else "none"
     found = judge(evidence("startup-ok", mode, recorded_load(stem))).findings
     assert {one.id for one in found} <= {"S010"}
+
+
+def plugged(name: str) -> Evidence:
+    """Return what the doctor would gather of the server with the plugin, turned live to a mode, under a load of its own."""
+    told = json.loads((PLUGGED / f"{name}.json").read_text(encoding="utf-8"))
+    profile = Profiles({}, BuiltInProfiles()).get("sglang-0.5.23+ddtree")
+    assert profile is not None
+    info = engine_info.parse(json.dumps(told["info"]).encode())
+    assert info is not None
+    seen = lines.read(told["log"], reader(GRAMMAR, profile.tree_line))
+    return Evidence(
+        mode=engine_info.claimed(info, profile),
+        counts_root=profile.counts_root,
+        counts_bonus=profile.counts_bonus,
+        has_tree_line=profile.tree_line is not None,
+        info=info,
+        log=seen,
+        served_log=seen,
+        served=tuple(Served(**answer) for answer in told["answers"]),
+        served_alone=True,
+        observations=tuple(looked(look) for look in told["looks"]),
+        same_start=True,
+        no_gpus=True,
+    )
+
+
+def looked(told: dict[str, Any]) -> Observation:
+    """Return a recorded look."""
+    load = engine_loads.parse(json.dumps(told["loads"]).encode())
+    assert load is not None
+    counters = engine_metrics.parse("\n".join(told["metrics"]).encode(), METRICS)
+    at_s = told["at_s"]
+    return Observation(at_s=at_s, look=Look(at_s=at_s, load=load, ready=True), page=Page(at_s=at_s, counters=counters))
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("none", "none"),
+        ("dflash", "dflash:block_size=8"),
+        ("ddtree", "ddtree:block_size=8,topk_cap=4,tree_budget=16"),
+        ("straight", "ddtree:block_size=8,topk_cap=1,tree_budget=3"),
+    ],
+)
+def test_a_server_with_the_plugin_raises_nothing(name: str, mode: str) -> None:
+    """Verify passes in every mode, rates of the widest step and lines that begin apart are no contradictions; claims are judged."""
+    evidence = plugged(name)
+    assert str(evidence.mode) == mode
+    report = judge(evidence)
+    assert [(one.id, one.message) for one in report.findings] == []
+    assert {"M001", "M002", "M011", "M012", "M014", "M028"} <= {one.id for one in report.passed}
+
+
+@pytest.mark.parametrize(
+    ("name", "claimed", "ids"),
+    [
+        ("none", "dflash:block_size=8", {"M014"}),
+        ("none", "ddtree:block_size=8,topk_cap=4,tree_budget=16", {"M011", "M014", "M028"}),
+        ("dflash", "none", {"M012", "M014", "M028"}),
+        ("dflash", "ddtree:block_size=8,topk_cap=4,tree_budget=16", {"M011", "M014", "M028"}),
+        ("ddtree", "none", {"M011", "M012", "M014", "M028"}),
+        ("ddtree", "dflash:block_size=8", {"M011", "M014", "M028"}),
+    ],
+)
+def test_another_mode_of_the_plugin_than_is_claimed_is_named(name: str, claimed: str, ids: set[str]) -> None:
+    """Each of its three modes is told from the two others, though all three decode by verify passes."""
+    report = judge(replace(plugged(name), mode=parse(claimed)))
+    assert ids <= {one.id for one in report.findings}
