@@ -20,7 +20,7 @@ from specctl.fleet.profiles import Profiles
 from specctl.fleet.types import Server
 from specctl.ops import doctor_live, doctor_look, doctor_probe
 from specctl.ops.contact import Contact
-from specctl.ops.doctor_gather import Subject, read_log
+from specctl.ops.doctor_gather import Subject, log_lines, read_log
 from specctl.ops.engine_http import EngineClient
 from tests.fakes import LOCAL, SERVER, facts
 from tests.labmodels import Folders
@@ -95,7 +95,7 @@ class Patient:
             info=info,
             observations=(doctor_look.look(self.client),),
         )
-        return replace(base, log=read_log(self._subject))
+        return replace(base, log=read_log(self._subject, log_lines(self._subject)))
 
     def examined(self, running: Mode, *, load: bool = True, probe: bool = True) -> tuple[Evidence, Report]:
         """Put the doctor's load and probe on the server, as one that has served before, and judge."""

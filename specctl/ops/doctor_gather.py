@@ -68,7 +68,7 @@ def gather(found: Subject, wish: Wish) -> Evidence:
     looks = None if client is None else Looks(client, count=wish.looks, apart_s=wish.apart_s)
     try:
         gpus = list(doctor_gpus.look(contact))
-        log = read_log(found, wish.since_s)
+        log = read_log(found, log_lines(found), wish.since_s)
         started_s = _started(found)
         info, said = (None, {}) if client is None else doctor_look.info(client)
         stated = doctor_configuration.configuration(contact, found.wanted, found.facts, info, said)
@@ -168,9 +168,8 @@ def _of(event: Mapping[str, object]) -> tuple[str, ...]:
     return reading.texts(event.get("lines"))
 
 
-def read_log(found: Subject, since_s: float | None = None) -> Log | None:
-    """Return the log since the server's start, as far as LOG_LINES reach; None where it has no line."""
-    told = log_lines(found)
+def read_log(found: Subject, told: Sequence[str], since_s: float | None = None) -> Log | None:
+    """Return what `log_lines` told, as far as LOG_LINES reach; None where there is no line."""
     if not told:
         return None
     whole = len(told) < LOG_LINES and since_s is None

@@ -25,7 +25,11 @@ ROUNDS = 6
 LIMIT_S = 90.0
 LOOK_EACH_S = 1.0
 LOG_LAG_S = 1.0
-"""A line is in the log this long after it was printed, at the most."""
+"""A line is in the log this long after it was printed, at the most.
+
+There is no line to wait for: a decode line comes each forty steps, none need come after the last, and the engine prints it when it
+has answered already.
+"""
 CONTEXT_SHARE = 0.5
 
 Show = Callable[[Progress], None]
@@ -48,14 +52,15 @@ def loaded(found: Subject, evidence: Evidence, *, show: Show | None = None) -> E
     level = Level(pace=Closed(concurrency=1), tokens=_tokens(evidence.info), rounds=ROUNDS, limit_s=LIMIT_S)
     seen = _put(found, found.client, level, show)
     time.sleep(LOG_LAG_S)
+    now = log_lines(found)
     speeds = _speed(evidence, seen.run)
     return replace(
         evidence,
         observations=(*evidence.observations, *seen.looks),
         served=_served(seen.run),
         served_alone=_alone(evidence, seen.run),
-        served_log=_since(found, before),
-        log=read_log(found),
+        served_log=_since(found, before, now),
+        log=read_log(found, now),
         speeds=(*evidence.speeds, *speeds),
         gpus=(*evidence.gpus, *seen.gpus),
     )
@@ -135,9 +140,8 @@ def _speed(evidence: Evidence, run: Run) -> tuple[Speed, ...]:
     return (speed,)
 
 
-def _since(found: Subject, before: Sequence[str]) -> Log | None:
+def _since(found: Subject, before: Sequence[str], now: Sequence[str]) -> Log:
     """Return the log windows that came after what was there before."""
-    now = log_lines(found)
     last = next((line for line in reversed(before) if line.strip()), None)
     places = [place for place, line in enumerate(now) if line == last]
     new = now if last is None else now[places[-1] + 1 :] if places else ()

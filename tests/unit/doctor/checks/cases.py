@@ -78,7 +78,7 @@ def recorded_page(name: str, at_s: float = 0.0) -> Observation:
 
 def look(at_s: float, counters: EngineCounters | None = None, **load: object) -> Observation:
     """Return a look of given figures."""
-    made = EngineLoad(**{"running": 1, "waiting": 0, "max_running": 8, "age_s": 0.1, "ranks": 1, **load})  # type: ignore[arg-type]
+    made = EngineLoad(**{"running": 1, "waiting": 0, "max_running": 8, "age_s": 0.1, "ranks": 1, **load})  # type: ignore[arg-type]  # fields by name, as the tables give them
     page = None if counters is None else Page(at_s=at_s, counters=counters)
     return Observation(at_s=at_s, look=Look(at_s=at_s, load=made, ready=True), page=page)
 

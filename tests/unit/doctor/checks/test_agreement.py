@@ -29,12 +29,12 @@ def twins(chain: Speed, tree: Speed) -> Evidence:
 
 def chain(tokens_s: float, **more: float) -> Speed:
     """Return a chain's figure at one stream."""
-    return Speed(mode=CHAIN, tokens_s=tokens_s, concurrency=1.0, **more)  # type: ignore[arg-type]
+    return Speed(mode=CHAIN, tokens_s=tokens_s, concurrency=1.0, **more)  # type: ignore[arg-type]  # fields by name, as the tables give them
 
 
 def tree(tokens_s: float, **more: float) -> Speed:
     """Return the figure of a tree of one chain at one stream."""
-    return Speed(mode=TREE, tokens_s=tokens_s, concurrency=1.0, **more)  # type: ignore[arg-type]
+    return Speed(mode=TREE, tokens_s=tokens_s, concurrency=1.0, **more)  # type: ignore[arg-type]  # fields by name, as the tables give them
 
 
 def other(line: str) -> str:

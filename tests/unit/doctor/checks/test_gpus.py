@@ -34,7 +34,7 @@ SUMS = DecodeSums(steps=10.0, requests=10.0, busy_s=1.0, request_busy_s=1.0, tok
 
 def twice(one: GpuLook, **changes: object) -> Evidence:
     """Return two looks at one GPU that say the same."""
-    changed = replace(one, **changes)  # type: ignore[arg-type]
+    changed = replace(one, **changes)  # type: ignore[arg-type]  # fields by name, as the tables give them
     return Evidence(gpus=(changed, replace(changed, at_s=5.0)))
 
 
