@@ -1,4 +1,4 @@
-"""The one change to the engine's behaviour that a GPU needs: verify graphs are captured with a mask.
+"""A change to the engine's behaviour that a GPU needs: verify graphs are captured with a mask.
 
 SGLang leaves the mask out of a chain's graphs, since causal attention does for a chain. Guarded by `version`.
 """

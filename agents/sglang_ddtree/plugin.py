@@ -27,9 +27,9 @@ def _register() -> None:
     from sglang_ddtree import version
 
     version.check(installed, os.environ)
-    from sglang_ddtree import algorithm, graphs, live, refusals, settling
+    from sglang_ddtree import algorithm, graphs, live, refusals, rows, settling
 
-    for part in (graphs, live, refusals, settling):
+    for part in (graphs, live, refusals, rows, settling):
         part.register()
     # Last: where a part is missing, there shall be no DDTREE.
     algorithm.register()

@@ -42,7 +42,7 @@ def test_engine_knows_the_algorithm(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert "knows DDTREE" in done.stdout
     assert "Executed general plugin: ddtree" in done.stderr
-    assert done.stderr.count("Applied 1 hook(s)") == 6
+    assert done.stderr.count("Applied 1 hook(s)") == 7
     assert "Failed" not in done.stderr
 
 
