@@ -97,7 +97,7 @@ def bench(
     from specctl.ops.bench_wish import Options
 
     if ctx.invoked_subcommand is not None:
-        _refuse_options(chosen, ctx)
+        _refuse_options(ctx)
         return 0
     asked = Options(
         concurrency=concurrency, rate=rate, trace=trace, tokens=tokens, runs=runs, prompts=prompts, warmup=warmup,
@@ -106,11 +106,16 @@ def bench(
     return _measure(chosen, asked, plot=plot, yes=yes, dry_run=dry_run, as_json=as_json)
 
 
-def _refuse_options(chosen: options.Chosen, ctx: typer.Context) -> None:
-    """Refuse options of a measurement before `list`, `show` and `compare`, which measure nothing."""
-    if chosen.given or chosen.inventory or chosen.servers:
+def _refuse_options(ctx: typer.Context) -> None:
+    """Refuse options before `list`, `show` and `compare`: those of a measurement mean nothing to them, their own come after."""
+    sources = {each: ctx.get_parameter_source(each.name or "") for each in ctx.command.params}
+    given = [each.opts[0] for each, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if given:
         name = ctx.invoked_subcommand
-        raise UsageError(f"bench {name} measures nothing and takes no --host", hint=f"specctl bench {name} --help")
+        raise UsageError(
+            f"{given[0]} before {name} is an option of a measurement, and bench {name} measures nothing",
+            hint=f"specctl bench {name} --help",
+        )
 
 
 def _measure(

@@ -92,6 +92,8 @@ def test_compare_shows_figures_and_refuses_unlike_benches() -> None:
     ("words", "kind"),
     [
         (("--host", "x", "list"), UsageError),
+        (("--tokens", "5", "list"), UsageError),
+        (("--json", "list"), UsageError),
         (("--concurrency", "0"), UsageError),
         (("--concurrency", "1", "--rate", "1"), UsageError),
         (("--plot", "x.pdf"), UsageError),
