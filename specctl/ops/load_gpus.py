@@ -14,21 +14,17 @@ from typing import Self
 
 from specctl.adapters.transport import Stream
 from specctl.control import wire
-from specctl.control.sample.gpu import Throttle
+from specctl.control.sample.gpu import throttles_of
 from specctl.errors import SpecctlError
 from specctl.measure.load import GpuReading
 from specctl.ops import agent
 from specctl.ops.contact import Contact
+from specctl.ops.gpu_rows import Row, queries
 from specctl.rollout import reading
 
 EVERY_S = 1.0
-TOOL = ("nvidia-smi",)
 FIELDS = ("index", "power.draw", "power.limit", "clocks.sm", "temperature.gpu", "utilization.gpu", "memory.used")
-# The older name is the only one that drivers before R535 know, and newer ones still take it.
-REASONS = "clocks_throttle_reasons.active"
-MEGA, MEBI = 1e6, 1 << 20
 _SILENCE_S = 10.0
-_BITS = tuple(Throttle)
 
 
 class GpuWatch:
@@ -84,9 +80,8 @@ class GpuWatch:
                 return True
 
     def _ask_tool(self) -> None:
-        for fields in ((*FIELDS, REASONS), FIELDS):
-            query = (f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits", "-l", f"{EVERY_S:.0f}")
-            stream = self._contact.transport.open((*TOOL, *query))
+        for query in queries(FIELDS):
+            stream = self._contact.transport.open((*query, "-l", f"{EVERY_S:.0f}"))
             with self._lock:
                 self._stream = stream
             if self._done.is_set() or self._read_tool(stream):
@@ -115,39 +110,20 @@ class GpuWatch:
 
 def from_row(line: str, at_s: float) -> GpuReading | None:
     """Read one row of the tool's table; None of a line that is none. What the driver does not say is None."""
-    cells = [cell.strip() for cell in line.split(",")]
-    if len(cells) < len(FIELDS) or not cells[0].isdigit():
+    row = Row.of(line, FIELDS)
+    if row is None:
         return None
-    power, limit, clock, heat, busy, memory = (_number(cell) for cell in cells[1 : len(FIELDS)])
-    reasons = cells[len(FIELDS)] if len(cells) > len(FIELDS) else ""
-    bits = int(reasons, 16) if reasons.lower().startswith("0x") and _is_hex(reasons[2:]) else None
     return GpuReading(
         at_s=at_s,
-        index=int(cells[0]),
-        power_w=power,
-        power_limit_w=limit,
-        sm_clock_hz=None if clock is None else clock * MEGA,
-        temperature_c=heat,
-        busy_ratio=None if busy is None else busy / 100,
-        memory_used_bytes=None if memory is None else int(memory) * MEBI,
-        throttle=None if bits is None else _reasons(bits),
+        index=row.index,
+        power_w=row.number("power.draw"),
+        power_limit_w=row.number("power.limit"),
+        sm_clock_hz=row.hertz("clocks.sm"),
+        temperature_c=row.number("temperature.gpu"),
+        busy_ratio=row.ratio("utilization.gpu"),
+        memory_used_bytes=row.bytes("memory.used"),
+        throttle=row.throttles,
     )
-
-
-def _reasons(bits: int) -> tuple[str, ...]:
-    return tuple(reason.value for bit, reason in enumerate(_BITS) if bits >> bit & 1)
-
-
-def _is_hex(text: str) -> bool:
-    return 0 < len(text) <= 16 and all(char in "0123456789abcdefABCDEF" for char in text)
-
-
-def _number(cell: str) -> float | None:
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if 0 <= value < 1e9 else None
 
 
 def from_snapshot(told: Mapping[str, object], at_s: float) -> tuple[GpuReading, ...]:
@@ -170,7 +146,7 @@ def _of_agent(row: Mapping[str, object], at_s: float) -> GpuReading:
         temperature_c=reading.number(row.get("temperature_c")),
         busy_ratio=reading.number(row.get("busy_ratio")),
         memory_used_bytes=reading.whole(row.get("memory_used_bytes")),
-        throttle=None if bits is None else _reasons(bits),
+        throttle=None if bits is None else tuple(each.value for each in throttles_of(bits)),
         pids=tuple(pid for each in reading.rows(processes) if (pid := reading.whole(each.get("pid"))) is not None)
         if isinstance(processes, list)
         else None,

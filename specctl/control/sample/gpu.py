@@ -33,6 +33,11 @@ _BITS = tuple(Throttle)
 SLOWING = frozenset({Throttle.HW_SLOWDOWN, Throttle.SW_THERMAL, Throttle.HW_THERMAL, Throttle.HW_POWER_BRAKE})
 
 
+def throttles_of(bits: int) -> tuple[Throttle, ...]:
+    """Return the reasons that a driver's bits name, in nvml.h's order; bits that we do not know name none."""
+    return tuple(reason for bit, reason in enumerate(_BITS) if bits >> bit & 1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFacts:
     """What stays the same of a GPU while its driver is loaded; asked once."""
@@ -125,9 +130,7 @@ class GpuSample:
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
         """Every reason that the driver gives, in nvml.h's order; bits that we do not know stay in `throttle_bits`."""
-        if self.throttle_bits is None:
-            return None
-        return tuple(reason for bit, reason in enumerate(_BITS) if self.throttle_bits >> bit & 1)
+        return None if self.throttle_bits is None else throttles_of(self.throttle_bits)
 
     @property
     def slowing(self) -> tuple[Throttle, ...] | None:
