@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-from specctl.adapters import http
 from specctl.control.sample import engine_info, engine_loads, engine_metrics
 from specctl.control.sample.engine import EngineInfo, Look, Page
 from specctl.doctor.evidence import Observation
@@ -15,22 +14,6 @@ from specctl.engines.types import Engine
 from specctl.ops.engine_http import EngineClient
 from specctl.rollout import reading
 from specctl.rollout.launch import engines
-
-ASK_S = 10.0
-
-
-def body(client: EngineClient, path: str) -> bytes | None:
-    """Return the body of a GET that was answered 200; None of any other end."""
-    answer = http.request(
-        client.contact.transport,
-        client.server.port,
-        "GET",
-        path,
-        address=http.loopback_of(client.server.bind),
-        key=client.key,
-        timeout_s=ASK_S,
-    )
-    return answer.body if isinstance(answer, http.Answer) and answer.status == 200 else None
 
 
 def engine_of(client: EngineClient) -> Engine:
@@ -42,8 +25,8 @@ def look(client: EngineClient) -> Observation:
     """Return one look; a route that does not answer is None in it."""
     metrics = engine_of(client).metrics
     ready = client.get(metrics.ready).status
-    loads = engine_loads.parse(body(client, metrics.loads) or b"")
-    page = body(client, metrics.page)
+    loads = engine_loads.parse(client.read(metrics.loads) or b"")
+    page = client.read(metrics.page)
     at_s = time.monotonic()
     return Observation(
         at_s=at_s,
@@ -84,7 +67,7 @@ class Looks:
 
 def info(client: EngineClient) -> tuple[EngineInfo | None, Mapping[str, object]]:
     """Return what /server_info claims, and its arguments as they stand, which hold secrets: never show them."""
-    content = body(client, engine_of(client).metrics.info) or b""
+    content = client.read(engine_of(client).metrics.info) or b""
     try:
         fields = json.loads(content) if content else {}
     except (ValueError, RecursionError):

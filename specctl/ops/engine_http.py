@@ -15,6 +15,8 @@ from specctl.fleet.types import Server
 from specctl.rollout import reading
 
 SHORT_S = 5.0
+# Of a page of counters, which a busy engine is slow to write.
+READ_S = 10.0
 REFUSED = "refused"
 
 
@@ -74,8 +76,13 @@ class EngineClient:
         """POST JSON to a path."""
         return self._ask("POST", path, content, timeout_s)
 
-    def _ask(self, method: http.Method, path: str, content: object, timeout_s: float) -> Reply:
-        answer = http.request(
+    def read(self, path: str, *, timeout_s: float = READ_S) -> bytes | None:
+        """Return the body of a GET that was answered 200; None of any other end."""
+        answer = self._request("GET", path, None, timeout_s)
+        return answer.body if isinstance(answer, http.Answer) and answer.status == 200 else None
+
+    def _request(self, method: http.Method, path: str, content: object, timeout_s: float) -> http.Outcome:
+        return http.request(
             self.contact.transport,
             self.server.port,
             method,
@@ -85,6 +92,9 @@ class EngineClient:
             key=self.key,
             timeout_s=timeout_s,
         )
+
+    def _ask(self, method: http.Method, path: str, content: object, timeout_s: float) -> Reply:
+        answer = self._request(method, path, content, timeout_s)
         if not isinstance(answer, http.Answer):
             return Reply(status=None, failure=failure_text(answer))
         try:

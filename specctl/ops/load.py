@@ -82,8 +82,9 @@ def run_level(
     before = counters(client, began_s, began_s)
     load = _Load(client, level, Requests(level, prompts), began_s=began_s, clock=clock)
     cpu_s, wall_s = time.process_time(), time.monotonic()
+    cancel = cancel or threading.Event()
     load.begin(chars_a_token)
-    load.wait(show, cancel or threading.Event())
+    load.wait(show, cancel)
     cost = Client(
         cpu_s=time.process_time() - cpu_s,
         wall_s=time.monotonic() - wall_s,
@@ -100,18 +101,22 @@ def run_level(
         stopped=load.stopped,
         gave_up=load.gave_up,
     )
-    return _counted(run, client, began_s=began_s, clock=clock)
+    return _counted(run, client, began_s=began_s, clock=clock, cancel=cancel)
 
 
-def _counted(run: Run, client: EngineClient, *, began_s: float, clock: Callable[[], float]) -> Run:
-    """Return the run with the engine's counters at its end, once they know of our last request, which takes them a moment."""
+def _counted(
+    run: Run, client: EngineClient, *, began_s: float, clock: Callable[[], float], cancel: threading.Event
+) -> Run:
+    """Return the run with the engine's counters at its end, once they know of our last request, which takes them a moment.
+
+    Nothing tells that moment, so they are asked again and again.
+    """
     until = time.monotonic() + SETTLE_S
     while True:
         run = replace(run, after=counters(client, clock(), began_s))
         beyond, _ = foreign(run)
-        if beyond is None or beyond >= 0 or time.monotonic() > until:
+        if beyond is None or beyond >= 0 or time.monotonic() > until or cancel.wait(TICK_S):
             return run
-        time.sleep(TICK_S)
 
 
 class _Load:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from specctl.adapters import http
 from specctl.control.sample import engine_info, engine_loads, engine_metrics
 from specctl.control.sample.engine import EngineCounters, EngineInfo
 from specctl.engines.types import Engine
@@ -10,13 +9,11 @@ from specctl.measure.load import Counters
 from specctl.ops.engine_http import EngineClient
 from specctl.rollout.launch import engines
 
-ASK_S = 10.0
-
 
 def counters(client: EngineClient, now_s: float, began_s: float) -> Counters:
     """Return the engine's counters; `at_s` counts from the run's beginning. What it does not answer is None."""
     engine = engines()[client.server.profile.engine]
-    loads = engine_loads.parse(_body(client, engine.metrics.loads) or b"")
+    loads = engine_loads.parse(client.read(engine.metrics.loads) or b"")
     known = info(client, engine)
     running = None
     if loads is not None and loads.running is not None and loads.waiting is not None:
@@ -33,25 +30,11 @@ def counters(client: EngineClient, now_s: float, began_s: float) -> Counters:
 def info(client: EngineClient, engine: Engine | None = None) -> EngineInfo | None:
     """Return what /server_info claims; None where it does not answer."""
     found = engine or engines()[client.server.profile.engine]
-    return engine_info.parse(_body(client, found.metrics.info) or b"")
+    return engine_info.parse(client.read(found.metrics.info) or b"")
 
 
 def _page(client: EngineClient, engine: Engine) -> EngineCounters | None:
-    page = _body(client, engine.metrics.page)
+    page = client.read(engine.metrics.page)
     if page is None or not engine_metrics.is_page(page):
         return None
     return engine_metrics.parse(page, engine.metrics)
-
-
-def _body(client: EngineClient, path: str) -> bytes | None:
-    """Return the body of a GET that was answered 200."""
-    answer = http.request(
-        client.contact.transport,
-        client.server.port,
-        "GET",
-        path,
-        address=http.loopback_of(client.server.bind),
-        key=client.key,
-        timeout_s=ASK_S,
-    )
-    return answer.body if isinstance(answer, http.Answer) and answer.status == 200 else None

@@ -22,7 +22,7 @@ PROMPTS = (Prompt(id="a", kind="code", text="def f():"), Prompt(id="b", kind="ch
 
 def closed(concurrency: int, **over: object) -> Level:
     """Return a small closed loop."""
-    return Level(pace=Closed(concurrency=concurrency), **{"tokens": 10, "rounds": 3, **over})  # type: ignore[arg-type]
+    return Level(pace=Closed(concurrency=concurrency), **{"tokens": 10, "rounds": 3, **over})  # type: ignore[arg-type]  # what a test overrides
 
 
 def once(claim: Callable[[], bool], then: threading.Event) -> threading.Thread:
