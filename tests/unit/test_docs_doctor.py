@@ -18,7 +18,7 @@ from specctl.doctor.reference import reference
 from specctl.doctor.types import Confidence, Finding, Passed, Report, Unknown
 from specctl.lint.types import Severity
 from specctl.ops.doctor import Examined
-from tests.unit.test_docs_json import ERROR, documented
+from tests.unit.test_docs_json import ERROR, hold
 
 TEXT = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
 FINDING = Finding(
@@ -99,9 +99,4 @@ def objects() -> Iterator[tuple[str, Mapping[str, object], Mapping[str, object]]
 @pytest.mark.parametrize(("heading", "bare", "full"), list(objects()), ids=[name for name, _, _ in objects()])
 def test_fields_are_documented(heading: str, bare: Mapping[str, object], full: Mapping[str, object]) -> None:
     """The table has each field that is printed, and says null of those, and only those, that may be null."""
-    table = documented(heading)
-    assert set(bare) == set(full) == set(table)
-    assert {name for name, value in bare.items() if value is None} == {
-        name for name, kind in table.items() if "null" in kind
-    }
-    assert not [name for name, value in full.items() if value is None]
+    hold(heading, bare, full)

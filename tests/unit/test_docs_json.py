@@ -109,6 +109,17 @@ def documented(heading: str) -> Mapping[str, str]:
     return {name.strip("`"): kind for names, kind in FIELD.findall(found) for name in names.split(", ")}
 
 
+def hold(heading: str, bare: Mapping[str, object], full: Mapping[str, object]) -> None:
+    """Hold an object with nothing known, and with everything, against its table: its fields, and `or null` of those that may be."""
+    fields = documented(heading)
+    assert set(fields) == set(bare) == set(full)
+    assert {name for name, kind in fields.items() if kind.endswith("or null")} == {
+        name for name, value in bare.items() if value is None
+    }
+    assert None not in full.values()
+    json.dumps(full, allow_nan=False)
+
+
 def part(values: Mapping[str, object], name: str) -> Mapping[str, object]:
     """Return an object inside another."""
     found = values[name]
@@ -176,13 +187,7 @@ def _origin(origin: Origin) -> Mapping[str, object]:
 @pytest.mark.parametrize(("heading", "bare", "full"), [pytest.param(*row, id=row[0]) for row in pairs()])
 def test_an_objects_fields_are_documented(heading: str, bare: Mapping[str, object], full: Mapping[str, object]) -> None:
     """The table has the object's fields, and says `or null` of exactly those that can be null."""
-    fields = documented(heading)
-    assert set(fields) == set(bare) == set(full)
-    assert {name for name, kind in fields.items() if kind.endswith("or null")} == {
-        name for name, value in bare.items() if value is None
-    }
-    assert None not in full.values()
-    json.dumps(full, allow_nan=False)
+    hold(heading, bare, full)
 
 
 def test_a_changes_fields_are_documented() -> None:
