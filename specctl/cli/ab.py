@@ -16,7 +16,6 @@ from specctl.errors import UsageError
 
 if TYPE_CHECKING:
     from specctl.measure.ab_trial import Ask, Trial
-    from specctl.measure.load import Prompt
     from specctl.ops.ab import Ended, Planned
 
 MODE_HELP = "An algo with its knobs: dflash, or ddtree:tree_budget=7,topk_cap=1."
@@ -181,9 +180,10 @@ def _run(chosen: options.Chosen, ask: Ask, old: Trial | None, skip_check: list[s
     from specctl.adapters.templates import Templates
     from specctl.ops import ab as trials
     from specctl.ops.ab_report import place_of, refuse_other
+    from specctl.ops.bench_wish import read_prompts
     from specctl.ops.preflight import skips
 
-    texts = _prompts(ask.prompts)
+    texts = read_prompts(ask.prompts)
     skipped = skips(skip_check, None)
     if manner.report is not None:
         refuse_other(Path(manner.report))
@@ -197,14 +197,6 @@ def _run(chosen: options.Chosen, ask: Ask, old: Trial | None, skip_check: list[s
         _ask(plan, manner)
         ended = _measure(plan, manner)
     return _tell(ended.trial, ended, manner)
-
-
-def _prompts(name: str) -> tuple[Prompt, ...]:
-    """Return a set of prompts by its name, or those of a file."""
-    from specctl.adapters import prompt_files
-    from specctl.measure import prompts
-
-    return prompts.shipped(name) if name in prompts.NAMES else prompt_files.read(name)
 
 
 def _show(plan: Planned, manner: Manner) -> None:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from specctl.adapters import runs
 from specctl.doctor.evidence import Speed
-from specctl.errors import ConnectError, LockHeldError, NoHealthyReleaseError, SpecctlError, UsageError
+from specctl.errors import SpecctlError, UsageError
 from specctl.fleet.types import Server
 from specctl.measure import ab_design
 from specctl.measure.ab_trial import Ask, Trial, changed
 from specctl.measure.ab_wire import MisreadError, trial_of, trial_wire
 from specctl.measure.load import Prompt
 from specctl.measure.prompts import digest
-from specctl.ops import ab_arms, ab_segment, ab_ways, kept_speeds
+from specctl.ops import ab_arms, ab_segment, ab_switch, ab_ways, kept_speeds
 from specctl.ops.ab_arms import Arms
 from specctl.ops.ab_segment import Measuring
 from specctl.ops.ab_switch import Bench, Stop
@@ -289,16 +289,9 @@ def carry_out(plan: Planned, reporter: Reporter, stop: Stop, *, steal: bool = Fa
             contact=contact, server=server, token=token, reporter=reporter, stop=stop, why=why, templates=plan.templates
         )  # fmt: skip
         way = ab_ways.way_of(bench, trial, plan.arms.servers)
-        error: SpecctlError | None = None
-        try:
-            _measure(Measuring(bench=bench, prompts=plan.prompts), trial, way)
-        except SpecctlError as failed:
-            error = failed
-        except Exception:
-            _restored(bench, way, None)
-            raise
-        restored, trouble = _restored(bench, way, error)
-    return Ended(trial=kept(trial.id), restored=restored, error=trouble or error, interrupted=stop.asked.is_set())
+        work = Measuring(bench=bench, prompts=plan.prompts)
+        restored, error = ab_switch.carried(bench, lambda: _measure(work, trial, way), way.back, told=trial.ask.live)
+    return Ended(trial=kept(trial.id), restored=restored, error=error, interrupted=stop.asked.is_set())
 
 
 def _measure(work: Measuring, trial: Trial, way: ab_ways.Way) -> None:
@@ -323,17 +316,3 @@ def seen(trial: Trial) -> str:
     values = [(c, segment.value(c, "tokens_s")) for c in trial.ask.concurrency]
     words = ", ".join(f"{value:.1f} at {c}" for c, value in values if value is not None)
     return f"{trial.arms[segment.arm].mode}: tok/s {words}"
-
-
-def _restored(bench: Bench, way: ab_ways.Way, error: SpecctlError | None) -> tuple[bool, SpecctlError | None]:
-    """Bring back what ran before; returns whether it runs, and what went wrong. What is not ours any more is left alone."""
-    if isinstance(error, (LockHeldError, NoHealthyReleaseError)):
-        return False, error
-    try:
-        if isinstance(error, ConnectError):
-            bench.contact.reopen(bench.contact.session)
-            bench.contact.call("lease.acquire", bench.server, {"resume": bench.token})
-        way.back()
-    except SpecctlError as trouble:
-        return False, trouble
-    return True, None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from specctl.errors import SpecctlError
+from specctl.errors import ConnectError, LockHeldError, NoHealthyReleaseError, SpecctlError
 from specctl.fleet.types import Server
 from specctl.ops import act as acts
 from specctl.ops import render
@@ -49,6 +50,41 @@ class Bench:
     stop: Stop
     why: str
     templates: Templates
+
+
+def carried(
+    bench: Bench, work: Callable[[], None], back: Callable[[], None], *, told: bool
+) -> tuple[bool, SpecctlError | None]:
+    """Do the work and bring back what ran before; returns whether that runs, and why the work ended before its time.
+
+    `told`: the running engine is told what it ran before, which takes no load. What is not ours any more is left alone.
+    """
+    error: SpecctlError | None = None
+    try:
+        work()
+    except SpecctlError as failed:
+        error = failed
+    except BaseException as left:
+        # A fault of ours, or a second Ctrl-C: that one starts nothing any more, and leaves no engine in a mode that nobody chose.
+        if told or isinstance(left, Exception):
+            _brought(bench, back, None)
+        raise
+    trouble = _brought(bench, back, error)
+    return trouble is None, trouble or error
+
+
+def _brought(bench: Bench, back: Callable[[], None], error: SpecctlError | None) -> SpecctlError | None:
+    """Bring back what ran before; returns what kept it from running. A lost connection is made anew, and its lease resumed."""
+    if isinstance(error, LockHeldError | NoHealthyReleaseError):
+        return error
+    try:
+        if isinstance(error, ConnectError):
+            bench.contact.reopen(bench.contact.session)
+            bench.contact.call("lease.acquire", bench.server, {"resume": bench.token})
+        back()
+    except SpecctlError as trouble:
+        return trouble
+    return None
 
 
 def way_back(contact: Contact, server: Server, before: tuple[str, str]) -> Aim:

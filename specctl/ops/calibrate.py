@@ -6,18 +6,19 @@ held for this, and what was measured is there to go on with.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, replace
 
 from specctl.algos import ALGOS
 from specctl.control.calibration_facts import Facts
-from specctl.errors import ConnectError, LockHeldError, NoHealthyReleaseError, RemoteCommandError, SpecctlError
+from specctl.errors import RemoteCommandError, SpecctlError
 from specctl.measure.calibrate import Study
 from specctl.measure.figures import Figures, figures
 from specctl.measure.load import Closed, Level, Run
 from specctl.measure.sweep import MOST_CONCURRENCY, Place, Segment
 from specctl.measure.sweep_run import sweep
-from specctl.ops.ab_switch import Bench, Stop, way_back
+from specctl.ops.ab_switch import Bench, Stop, carried, way_back
 from specctl.ops.calibrate_hold import held
 from specctl.ops.calibrate_plan import LIVE, Planned, keep, reason_of
 from specctl.ops.calibrate_ways import LiveWay, RestartWay, Way, known
@@ -137,19 +138,8 @@ def carry_out(planned: Planned, reporter: Reporter, stop: Stop, *, steal: bool =
         bench = _bench(planned, token, reporter, stop)
         way = way_of(planned, bench)
         work = Work(planned=planned, study=study, way=way, reporter=reporter, stop=stop, end_s=end_s)
-        error: SpecctlError | None = None
-        try:
-            _measure(work)
-        except StoppedError:
-            error = None
-        except SpecctlError as failed:
-            error = failed
-        except KeyboardInterrupt:
-            if study.way == LIVE:
-                way.back()
-            raise
-        restored, trouble = _restored(work, bench, error)
-    return Ended(study=work.study, restored=restored, error=trouble or error, interrupted=stop.asked.is_set())
+        restored, error = carried(bench, lambda: _measure(work), lambda: _back(work), told=study.way == LIVE)
+    return Ended(study=work.study, restored=restored, error=error, interrupted=stop.asked.is_set())
 
 
 def _bench(planned: Planned, token: int, reporter: Reporter, stop: Stop) -> Bench:
@@ -176,12 +166,13 @@ def way_of(planned: Planned, bench: Bench) -> Way:
 
 
 def _measure(work: Work) -> None:
-    for segment in sweep(work.study.question, work.study.segments, work.measure, work.left_s):
-        work.study = replace(
-            work.study, segments=(*work.study.segments, segment), releases={**work.study.releases, **known(work.way)}
-        )
-        keep(work.study)
-        _tell(work, segment)
+    """Measure segment after segment until the time is up, nothing is open, or the operator asks for the end."""
+    with contextlib.suppress(StoppedError):
+        for segment in sweep(work.study.question, work.study.segments, work.measure, work.left_s):
+            segments = (*work.study.segments, segment)
+            work.study = replace(work.study, segments=segments, releases={**work.study.releases, **known(work.way)})
+            keep(work.study)
+            _tell(work, segment)
 
 
 def _tell(work: Work, segment: Segment) -> None:
@@ -234,17 +225,9 @@ def with_context(facts: Facts, run: Run) -> Facts:
     return replace(facts, context_tokens=(min(low, known_low), max(high, known_high)))
 
 
-def _restored(work: Work, bench: Bench, error: SpecctlError | None) -> tuple[bool, SpecctlError | None]:
-    """Bring back what ran before; returns whether it runs, and what went wrong. What is not ours any more is left alone."""
-    if isinstance(error, LockHeldError | NoHealthyReleaseError):
-        return False, error
-    work.reporter.step(work.study.host, "restore", "what ran before is brought back")
-    try:
-        if isinstance(error, ConnectError):
-            bench.contact.reopen(bench.contact.session)
-            bench.contact.call("lease.acquire", bench.server, {"resume": bench.token})
-        work.way.back()
-    except SpecctlError as trouble:
-        return False, trouble
-    work.reporter.final(work.study.host, "restored", f"{work.study.was} runs again")
-    return True, None
+def _back(work: Work) -> None:
+    """Bring back what ran before, and say so."""
+    host = work.study.host
+    work.reporter.step(host, "restore", "what ran before is brought back")
+    work.way.back()
+    work.reporter.final(host, "restored", f"{work.study.was} runs again")
