@@ -123,7 +123,7 @@ def _budgets(text: str, most: int) -> tuple[int, ...]:
     """Read "8,16,32"."""
     found = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
-        if not part.isdigit() or int(part) > most:
+        if not part.isdecimal() or int(part) > most:
             raise KnobError(f"{GRAPHS}: {part} is no budget of 0 to {most} (set {MAX_BUDGET} for more)")
         found.append(int(part))
     return tuple(found)

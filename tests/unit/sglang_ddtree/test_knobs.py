@@ -60,6 +60,10 @@ def test_table_of_the_start_sets_the_limits() -> None:
             {"DDTREE_GRAPH_BUDGETS": "8;16"},
             "DDTREE_GRAPH_BUDGETS: 8;16 is no budget of 0 to 16 (set DDTREE_MAX_BUDGET for more)",
         ),
+        (
+            {"DDTREE_GRAPH_BUDGETS": "8²"},
+            "DDTREE_GRAPH_BUDGETS: 8² is no budget of 0 to 16 (set DDTREE_MAX_BUDGET for more)",
+        ),
         ({"DDTREE_POLICY": "1:31/8", "DDTREE_MAX_TOPK": "7"}, "DDTREE_MAX_TOPK=7 is outside 8 to 64"),
         (
             {"DDTREE_POLICY": "4=8"},
