@@ -1,9 +1,10 @@
-"""A small engine on the loopback for tests of the load: it streams what a test tells it to, and answers what is asked beside."""
+"""Small engines on the loopback: what they are made of, and one for tests of the load that streams what a test tells it to."""
 
 from __future__ import annotations
 
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +13,7 @@ from typing import Any, Self
 
 from specctl.adapters.local import LocalTransport
 from specctl.adapters.transport import Transport
+from specctl.fleet import types as fleet
 from specctl.ops.engine_http import EngineClient
 from tests import fakes
 
@@ -60,23 +62,18 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
 
-class SmallEngine:
-    """The engine; `most`: the largest number of requests that were inside at once, `asked`: all bodies, in their order."""
+class Loopback(ABC):
+    """Serves on the loopback while it is a context; `get` and `post` answer."""
 
-    def __init__(self, answer: Answer = whole) -> None:
-        self.answer = answer
-        self.asked: list[Asked] = []
-        self.inside = self.most = 0
-        self.seed = 7
-        self.lock = threading.Lock()
+    def __init__(self) -> None:
         engine = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                engine.reply(self)
+                engine.get(self)
 
             def do_POST(self) -> None:
-                engine.generate(self)
+                engine.post(self, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
             def log_message(self, *args: object) -> None:
                 """Say nothing."""
@@ -94,43 +91,65 @@ class SmallEngine:
         self._server.shutdown()
         self._server.server_close()
 
-    @property
-    def client(self) -> EngineClient:
-        """Return a client of this engine."""
-        server = replace(
-            fakes.SERVER, port=int(self._server.server_address[1]), profile=replace(fakes.PROFILE, engine="lab")
+    def client_of(self, server: fleet.Server) -> EngineClient:
+        """Return a client of what is served, as if it were that server."""
+        return EngineClient(
+            Here(LocalTransport(fakes.LOCAL)), replace(server, port=int(self._server.server_address[1]))
         )
-        return EngineClient(Here(LocalTransport(fakes.LOCAL)), server)
 
-    def reply(self, handler: BaseHTTPRequestHandler) -> None:
-        """Answer a GET: readiness, and what tells one start from another."""
-        body = json.dumps({"random_seed": self.seed, "speculative_algorithm": None, "version": "1"}).encode()
-        known = handler.path.startswith(("/server_info", "/ready"))
-        handler.send_response(200 if known else 404)
-        handler.send_header("Content-Length", str(len(body)))
+    @abstractmethod
+    def get(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer a GET."""
+
+    @abstractmethod
+    def post(self, handler: BaseHTTPRequestHandler, asked: dict[str, Any]) -> None:
+        """Answer a POST."""
+
+    @staticmethod
+    def send(handler: BaseHTTPRequestHandler, status: int, body: bytes, *, whole: int | None = None) -> None:
+        """Send an answer; `whole` is the length that is promised."""
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(whole or len(body)))
         handler.end_headers()
         handler.wfile.write(body)
 
-    def generate(self, handler: BaseHTTPRequestHandler) -> None:
+
+class SmallEngine(Loopback):
+    """The engine; `most`: the largest number of requests that were inside at once, `asked`: all bodies, in their order."""
+
+    def __init__(self, answer: Answer = whole) -> None:
+        super().__init__()
+        self.answer = answer
+        self.asked: list[Asked] = []
+        self.inside = self.most = 0
+        self.seed = 7
+        self.lock = threading.Lock()
+
+    @property
+    def client(self) -> EngineClient:
+        """Return a client of this engine."""
+        return self.client_of(replace(fakes.SERVER, profile=replace(fakes.PROFILE, engine="lab")))
+
+    def get(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer a GET: readiness, and what tells one start from another."""
+        body = json.dumps({"random_seed": self.seed, "speculative_algorithm": None, "version": "1"}).encode()
+        self.send(handler, 200 if handler.path.startswith(("/server_info", "/ready")) else 404, body)
+
+    def post(self, handler: BaseHTTPRequestHandler, asked: dict[str, Any]) -> None:
         """Answer a request as the test says, and note that it was here."""
-        asked = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         with self.lock:
             self.asked.append(asked)
             self.inside += 1
             self.most = max(self.most, self.inside)
         try:
-            self._send(handler, self.answer(asked))
+            self._stream(handler, self.answer(asked))
         finally:
             with self.lock:
                 self.inside -= 1
 
-    def _send(self, handler: BaseHTTPRequestHandler, answer: Iterator[bytes] | int) -> None:
+    def _stream(self, handler: BaseHTTPRequestHandler, answer: Iterator[bytes] | int) -> None:
         if isinstance(answer, int):
-            body = b'{"object": "error", "message": "The request queue is full."}'
-            handler.send_response(answer)
-            handler.send_header("Content-Length", str(len(body)))
-            handler.end_headers()
-            handler.wfile.write(body)
+            self.send(handler, answer, b'{"object": "error", "message": "The request queue is full."}')
             return
         handler.send_response(200)
         handler.end_headers()

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 
-from specctl.adapters.local import LocalTransport
-from specctl.adapters.transport import Transport
 from specctl.ops.engine_http import EngineClient
 from tests import fakes
+from tests.unit.ops.engines import Loopback
 
 WIDTH = 2
 VOCABULARY = 97
@@ -23,13 +20,6 @@ Body = dict[str, Any]
 def target(context: Sequence[int]) -> int:
     """Return the next token of a text."""
     return sum((at + 1) * token for at, token in enumerate(context[-6:])) % VOCABULARY
-
-
-@dataclass(frozen=True, slots=True)
-class Here:
-    """A way to this machine."""
-
-    transport: Transport
 
 
 def right(_context: Sequence[int], token: int, _drafted: bool) -> int:
@@ -68,48 +58,26 @@ class Toy:
         return events
 
 
-class ToyEngine:
+class ToyEngine(Loopback):
     """Serves a toy on the loopback; use as a context manager."""
 
     def __init__(self, toy: Toy) -> None:
+        super().__init__()
         self.asked: list[Body] = []
-        engine = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                engine.send(self, 200, json.dumps({}).encode())
-
-            def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                engine.asked.append(asked)
-                engine.generate(self, asked)
-
-            def log_message(self, *args: object) -> None:
-                """Say nothing."""
-
         self.toy = toy
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     @property
     def client(self) -> EngineClient:
         """Return a client of this engine."""
-        server = replace(fakes.SERVER, port=int(self._server.server_address[1]), secrets={})
-        return EngineClient(Here(LocalTransport(fakes.LOCAL)), server)
+        return self.client_of(replace(fakes.SERVER, secrets={}))
 
-    def generate(self, handler: BaseHTTPRequestHandler, asked: Body) -> None:
+    def get(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer a GET with nothing."""
+        self.send(handler, 200, b"{}")
+
+    def post(self, handler: BaseHTTPRequestHandler, asked: Body) -> None:
         """Answer a request, streamed or whole."""
+        self.asked.append(asked)
         if asked.get("stream"):
             events = self.toy.answer(asked["input_ids"], asked)
             lines = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events] + [b"data: [DONE]\n\n"]
@@ -121,11 +89,3 @@ class ToyEngine:
         texts = [[ord(letter) % VOCABULARY for letter in text] for text in asked.get("text", ())]
         answers = [self.toy.answer(prompt, asked)[-1] for prompt in asked.get("input_ids", texts)]
         self.send(handler, self.toy.status, json.dumps(self.toy.change(answers)).encode())
-
-    @staticmethod
-    def send(handler: BaseHTTPRequestHandler, status: int, body: bytes, *, whole: int | None = None) -> None:
-        """Send an answer; `whole` is the length that is promised."""
-        handler.send_response(status)
-        handler.send_header("Content-Length", str(whole or len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
