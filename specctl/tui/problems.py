@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from specctl.control import sight_words
 from specctl.control.sight import Sight, State
 from specctl.rollout.story import clock
-from specctl.tui.words import MOVING, ago, known, one_line, reasons, unseen
+from specctl.tui.words import ago, known, one_line, reasons, unseen
+from specctl.ui.status import MOVING
 
 WELL = (State.READY, State.LOADING, State.NOT_DEPLOYED, *MOVING)
 

@@ -10,18 +10,11 @@ from specctl.control.mode import Mode
 from specctl.control.sample.gpu import Throttle
 from specctl.control.sight import GpuSight, Sight, State, Told, knobs_of
 from specctl.rollout.story import clock
+from specctl.ui.status import STATE_STYLES
 from specctl.ui.text import UNKNOWN, plain
 
 GB = 1e9
-STATE_STYLES = {
-    State.READY: "good",
-    State.LOADING: "phase",
-    State.STOPPED: "quiet",
-    State.NOT_DEPLOYED: "quiet",
-    State.NOT_READY: "warn",
-}
 NOT_YET = "not seen yet"
-MOVING = ("activating", "deactivating", "reloading")
 
 
 def one_line(text: object) -> str:
@@ -122,11 +115,7 @@ def state_style(sight: Sight) -> str:
         return "quiet"
     if sight.state == State.READY and sight.proven is False:
         return "warn"
-    return STATE_STYLES.get(State(sight.state), "bad") if sight.state in list(State) else _unit_style(sight.state)
-
-
-def _unit_style(word: str) -> str:
-    return "phase" if word in MOVING else "bad"
+    return STATE_STYLES.get(sight.state, "bad")
 
 
 def decision_text(sight: Sight) -> str:

@@ -14,7 +14,10 @@ from specctl.control.sight_words import age, last_decision, mode_text, notes, st
 from specctl.rollout.story import clock
 from specctl.ui.text import UNKNOWN, plain
 
+# Words of the service manager while a unit goes from one state to another.
+MOVING = ("activating", "deactivating", "reloading")
 STATE_STYLES = {
+    **dict.fromkeys(MOVING, "phase"),
     State.READY.value: "good",
     State.LOADING.value: "phase",
     State.STOPPED.value: "quiet",
@@ -162,15 +165,16 @@ def _rank(column: Column, sights: Sequence[Sight]) -> int:
     return column.rank + NOTHING_KNOWN if empty else column.rank
 
 
-def table(sights: Sequence[Sight], width: int) -> Table:
-    """Return the table of servers."""
+def table(sights: Sequence[Sight], width: int, *, of: Sequence[Sight] = ()) -> Table:
+    """Return the table of servers; `of`: more of them, by which its columns are laid out, so that parts of it look alike."""
     view = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="column", show_edge=False)
-    layout = Layout.of(sights, width)
+    layout = Layout.of(of or sights, width)
+    fits = sum(cells + GAP for _, cells in layout.columns) - GAP <= width
     for column, cells in layout.columns:
         view.add_column(
             column.name,
             justify="right" if column.right else "left",
-            width=None if column.name == HOST else cells,
+            width=None if column.name == HOST and not fits else cells,
             no_wrap=column.name != HOST,
             overflow="fold" if column.name == HOST else "ellipsis",
         )

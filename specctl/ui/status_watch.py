@@ -25,6 +25,7 @@ class Changes:
 
     def __init__(self) -> None:
         self._shown: dict[Key, object] = {}
+        self._heads: Sequence[object] = ()
 
     def changed(self, sights: Sequence[Sight]) -> tuple[Sight, ...]:
         """Return the sights that say something else than when they were last returned; an age that grows is nothing new."""
@@ -33,17 +34,21 @@ class Changes:
         return found
 
     def lines(self, sights: Sequence[Sight], width: int, at: str) -> Iterator[RenderableType]:
-        """Yield what is to be printed at a moment, `at` in words: the whole table first, later the rows that changed."""
+        """Yield what is to be printed at a moment, `at` in words: the whole table first, later the rows that changed.
+
+        The heading comes again where the columns are others than those above.
+        """
         first = not self._shown
         news = self.changed(sights)
-        if first:
-            yield from whole(sights, width)
-        elif news:
+        if not news:
+            return
+        view = views.table(news, width, of=sights)
+        heads = [column.header for column in view.columns]
+        view.show_header, self._heads = heads != self._heads, heads
+        if not first:
             yield Text(at, style="quiet")
-            view = views.table(news, width)
-            view.show_header = False
-            yield view
-            yield from views.note_lines(news, width)
+        yield view
+        yield from views.below(sights, width) if first else views.note_lines(news, width)
 
 
 def _key(sight: Sight) -> Key:

@@ -174,8 +174,29 @@ def test_a_watch_without_a_terminal_prints_what_changed() -> None:
     assert len(printed) == 2
 
 
+def test_rows_that_changed_stand_under_their_headings() -> None:
+    """A row stands as it stood in the whole table; where its columns have become others, they are named anew."""
+    changes = Changes()
+    table = lines_of(changes, sights.FLEET, "10:00:00").splitlines()
+    slower = replace(sights.READY, running=sights.whole(2))
+    (row,) = lines_of(changes, [slower, *sights.FLEET[1:]], "10:00:02").splitlines()[1:]
+    assert row == table[1].replace(" 3 ", " 2 ", 1)
+    quiet = [replace(sight, running=sights.whole(1), accept_length=None) for sight in sights.FLEET]
+    heads = lines_of(changes, quiet, "10:00:04").splitlines()[1].split()
+    assert heads[0] == "HOST"
+    assert "ACCEPT" not in heads
+
+
 def test_a_figure_that_grows_old_is_news() -> None:
     """A figure that was fresh and is stale now is told."""
     changes = Changes()
     changes.changed([sights.READY])
     assert changes.changed([sights.READY.later(60.0)]) == (sights.READY.later(60.0),)
+
+
+def test_a_unit_that_goes_on_is_no_failure() -> None:
+    """A word of the service manager on the way is shown as a phase, one of an end as bad."""
+    assert [status.state_text(replace(sights.READY, state=word)).style for word in ("activating", "failed (1)")] == [
+        "phase",
+        "bad",
+    ]
