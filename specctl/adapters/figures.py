@@ -44,10 +44,7 @@ def refuse_other(path: Path) -> None:
 def draw(figure: Figure, path: Path) -> None:
     """Write the figure to a file; raises UsageError where its name has another ending, or it cannot be written."""
     refuse_other(path)
-    try:
-        lasting.replace_file(path, content(figure, path.suffix.lower().removeprefix(".")))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}", hint="name another file") from error
+    lasting.write(path, content(figure, path.suffix.lower().removeprefix(".")), hint="name another file")
 
 
 def content(figure: Figure, form: str) -> bytes:

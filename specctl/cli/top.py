@@ -152,12 +152,7 @@ def _shoot(app: Top, path: Path, cells: tuple[int, int]) -> None:
     from specctl.tui.shot import shot
 
     drawn = shot(app, cells, ready=app.model.complete)
-    try:
-        lasting.replace_file(path, drawn.encode())
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be written: {error.strerror}", hint="name a file that can be written"
-        ) from error
+    lasting.write(path, drawn.encode(), hint="name a file that can be written")
 
 
 def _left(app: Top) -> int:

@@ -38,8 +38,5 @@ def write(result: Result, path: Path) -> tuple[Path, ...]:
             figures.draw(figure, place)
             drawn.append((figure.title, place))
     text = ab_report.markdown(result, plots=[(title, place.name) for title, place in drawn])
-    try:
-        lasting.replace_file(path, text.encode())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}", hint="--report another.md") from error
+    lasting.write(path, text.encode(), hint="--report another.md")
     return (path, *(place for _, place in drawn))

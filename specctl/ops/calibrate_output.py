@@ -61,10 +61,7 @@ def write(study: Study, path: Path) -> None:
     except ValueError as error:
         raise UsageError(f"{error}: no file is written", hint=f"specctl calibrate --resume {study.id}") from error
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    try:
-        lasting.replace_file(path, text.encode())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}", hint="--output another file") from error
+    lasting.write(path, text.encode(), hint="--output another file")
 
 
 def draw(study: Study, path: Path) -> None:
