@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 
 from specctl.measure.figures import Figures, Spread
 from specctl.measure.intervals import Interval, median_of
@@ -127,7 +128,12 @@ def values(level: Measured, name: str) -> tuple[float, ...]:
     return tuple(value for each in level.runs if (value := metric.get(each)) is not None)
 
 
-def summary(level: Measured, name: str, *, seed: int = 0) -> Interval | None:
-    """Return the median of a figure over a level's runs with its bootstrap interval; None where not every run tells it."""
+def middle(level: Measured, name: str) -> float | None:
+    """Return the median of a figure over a level's runs; None where not every run tells it."""
     found = values(level, name)
-    return median_of(found, seed=seed) if found and len(found) == len(level.runs) else None
+    return median(found) if found and len(found) == len(level.runs) else None
+
+
+def summary(level: Measured, name: str) -> Interval | None:
+    """Return `middle` with its bootstrap interval, which takes some milliseconds of many runs."""
+    return None if middle(level, name) is None else median_of(values(level, name))

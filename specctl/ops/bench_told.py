@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specctl.measure.bench import Bench, Measured, summary
+from specctl.measure.bench import Bench, Measured, middle
 from specctl.ops.bench import Show, Step, Tell
 from specctl.ops.reporter import Reporter
 from specctl.ui import bench as words
@@ -37,9 +37,9 @@ def telling(reporter: Reporter, host: str) -> Tell:
     """Return what says what a level came to."""
 
     def tell(_bench: Bench, level: Measured) -> None:
-        speed, length = summary(level, "tokens_s"), summary(level, "accept_length")
-        said = f"{level.name}: {words.rate(None if speed is None else speed.centre)} tok/s"
-        said += "" if length is None else f", accept {length.centre:.2f}"
+        length = middle(level, "accept_length")
+        said = f"{level.name}: {words.rate(middle(level, 'tokens_s'))} tok/s"
+        said += "" if length is None else f", accept {length:.2f}"
         doubts = "1 doubt" if len(level.notes) == 1 else f"{len(level.notes)} doubts"
         reporter.final(host, "measured", f"{said}; {doubts}" if level.notes else said)
 

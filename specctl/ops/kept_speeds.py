@@ -42,16 +42,15 @@ def _of_benches(host: Host, server: Server) -> Iterator[Speed]:
 
 def _of_level(run: str, mode: Mode, level: bench.Measured) -> Speed | None:
     """Return the medians of a closed loop's level; an open loop has no concurrency to compare at."""
-    tokens_s = bench.summary(level, "tokens_s")
-    if tokens_s is None or level.concurrency is None or tokens_s.centre <= 0:
+    tokens_s = bench.middle(level, "tokens_s")
+    if tokens_s is None or level.concurrency is None or tokens_s <= 0:
         return None
-    length, steps = bench.summary(level, "accept_length"), bench.summary(level, "verify_steps_s")
     return Speed(
         mode=mode,
-        tokens_s=tokens_s.centre,
+        tokens_s=tokens_s,
         concurrency=float(level.concurrency),
-        tokens_per_step=None if length is None else length.centre,
-        steps_s=None if steps is None else steps.centre,
+        tokens_per_step=bench.middle(level, "accept_length"),
+        steps_s=bench.middle(level, "verify_steps_s"),
         run=run,
     )
 

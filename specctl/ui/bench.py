@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from specctl.measure.bench import Bench, Measured, Setting, Subject, summary
+from specctl.measure.bench import Bench, Measured, Setting, Subject, middle, summary
 from specctl.ui.text import UNKNOWN, plain
 
 GIGA = 1e9
@@ -38,11 +38,7 @@ def rate(value: float | None) -> str:
 
 
 def _middle(name: str, show: Callable[[float | None], str]) -> Callable[[Measured], str]:
-    def cell(level: Measured) -> str:
-        found = summary(level, name)
-        return show(None if found is None else found.centre)
-
-    return cell
+    return lambda level: show(middle(level, name))
 
 
 def _range(name: str) -> Callable[[Measured], str]:
@@ -158,7 +154,7 @@ def listed(benches: Sequence[Bench], *, width: int) -> Table:
 
 
 def _cells(bench: Bench) -> tuple[str, ...]:
-    best = [found.centre for level in bench.levels if (found := summary(level, "tokens_s")) is not None]
+    best = [found for level in bench.levels if (found := middle(level, "tokens_s")) is not None]
     levels = ",".join(level.name for level in bench.levels) + (" (not whole)" if bench.stopped else "")
     return (
         bench.id,
