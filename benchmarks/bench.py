@@ -26,8 +26,10 @@ sys.path.insert(0, str(ROOT))
 
 import yaml  # noqa: E402  # after the path is set
 
+from specctl.adapters.inventory_files import BuiltInProfiles  # noqa: E402
 from specctl.adapters.local import LocalTransport  # noqa: E402
 from specctl.adapters.transport import Transport  # noqa: E402
+from specctl.fleet.profiles import Profiles  # noqa: E402
 from specctl.measure import prompts  # noqa: E402
 from specctl.measure.figures import figures  # noqa: E402
 from specctl.measure.intervals import Interval, relative_difference  # noqa: E402
@@ -46,6 +48,9 @@ SPECCTL = Path(sys.executable).with_name("specctl")
 KEY = "sk-lab-0123456789"
 MS = 1000.0
 WITHIN_S = 1800.0
+LAB = Profiles({}, BuiltInProfiles()).get("lab")
+assert LAB is not None
+ALGOS = LAB.algos
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ def theirs(port: int, level: Level, folder: Path) -> Side:
 
 def side_by_side(asked: argparse.Namespace) -> list[Pair]:
     """Run both tools in turns (ours, theirs, theirs, ours), at every concurrency."""
-    speculation = () if asked.algo == "none" else ("--speculative-algorithm", asked.algo.upper())
+    speculation = [word for pair in ALGOS[asked.algo].select.items() for word in map(str, pair)]
     folders = Folders(target=MODELS / "target", draft=MODELS / "dflash")
     pairs = []
     with tempfile.TemporaryDirectory(prefix="specctl-bench-") as made:
@@ -206,8 +211,8 @@ def by_hand(asked: argparse.Namespace) -> Mapping[str, str]:
     shown = {}
     with tempfile.TemporaryDirectory(prefix="specctl-bench-") as made:
         folder = Path(made)
-        env = {**os.environ, "XDG_STATE_HOME": made, "LAB_API_KEY": KEY, "COLUMNS": "80", "SPECCTL_INVENTORY": ""}
-        env["SPECCTL_INVENTORY"] = str(inventory(folder))
+        own = {"XDG_STATE_HOME": made, "LAB_API_KEY": KEY, "COLUMNS": "80", "SPECCTL_INVENTORY": str(inventory(folder))}
+        env = {**os.environ, **own}
         load = (
             "-c",
             ",".join(map(str, asked.docs_concurrency)),
@@ -217,9 +222,8 @@ def by_hand(asked: argparse.Namespace) -> Mapping[str, str]:
             str(asked.runs),
         )
         try:
-            for algo in ("none", "dflash"):
-                run(env, "deploy" if algo == "none" else "switch", "--host", "local", "--algo", algo, "--yes")
-                plot = ("--plot", str(PICTURE)) if algo == "dflash" else ()
+            for act, algo, plot in (("deploy", "none", ()), ("switch", "dflash", ("--plot", str(PICTURE)))):
+                run(env, act, "--host", "local", "--algo", algo, "--yes")
                 shown[algo] = run(env, "bench", "--host", "local", *load, "--prompts", "code", "--yes", *plot)
             shown["compare"] = run(env, "bench", "compare")
         finally:
@@ -260,7 +264,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=6, help="runs of each tool at each concurrency")
     parser.add_argument("--rounds", type=int, default=12, help="requests a slot and run")
     parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--algo", choices=("none", "dflash", "ddtree"), default="dflash")
+    parser.add_argument("--algo", choices=tuple(ALGOS), default="dflash")
     parser.add_argument("--docs", action="store_true", help="write docs/bench.md's blocks and docs/bench.svg")
     parser.add_argument("--docs-concurrency", type=numbers, default=[1, 2, 4, 8, 16], help="of the bench for the page")
     parser.add_argument("--runs", type=int, default=6, help="of the bench for the page")
