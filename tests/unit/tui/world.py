@@ -17,25 +17,17 @@ from specctl.control.sight import (
     Source,
     State,
     Told,
-    mode_of,
 )
 from specctl.control.sight_events import Event, Kind
 from specctl.control.sight_past import Past
 from specctl.errors import ConnectError, SpecctlError
 from specctl.ops.sights import Rows
+from tests import sights
 
 NOW_S = 1_764_511_331.0
 GB = 1_000_000_000
-CHAIN = mode_of("dflash", {"block_size": 8})
-TREE = mode_of("ddtree", {"tree_budget": 7, "topk_cap": 1})
-
-
-def told(value: float, age_s: float = 0.4) -> Told[float]:
-    return Told(value=value, age_s=age_s, source=Source.AGENT)
-
-
-def count(value: int, age_s: float = 0.4) -> Told[int]:
-    return Told(value=value, age_s=age_s, source=Source.AGENT)
+CHAIN, TREE = sights.CHAIN, sights.TREE
+told, count = sights.amount, sights.whole
 
 
 def gpu(index: int, **fields: object) -> GpuSight:
