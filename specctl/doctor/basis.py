@@ -186,9 +186,13 @@ def _of_counters(evidence: Evidence) -> Committed | None:
 
 
 def present(evidence: Evidence) -> Sequence[Pair]:
-    """Return the log windows that are known to be of the present mode: all since the start, or those of our own load."""
-    if evidence.steady:
-        return () if evidence.log is None else evidence.log.windows
+    """Return the log windows that are known to be of the present mode: all, or those since it was told, or of our load."""
+    log = evidence.log
+    if log is not None and evidence.steady:
+        return log.windows
+    if log is not None and log.since_change is not None:
+        # The first window began before.
+        return log.windows[max(len(log.windows) - log.since_change, 0) :][1:]
     return () if evidence.served_log is None else evidence.served_log.windows
 
 

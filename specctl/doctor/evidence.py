@@ -47,7 +47,8 @@ class Log:
     """What a log says: its windows (the newest few thousand), known texts with their count, and lines that were cut or lost.
 
     `engine`: the same lines as the agent folds them, for the metric audit. `whole`: the log reaches back to the start of the
-    server. `text`: the newest tree line as it stands in the log, for people.
+    server. `text`: the newest tree line as it stands in the log, for people. `since_change`: how many windows came since somebody
+    last told the running engine another mode or knob; None where the log has no such request.
     """
 
     windows: tuple[Pair, ...] = ()
@@ -57,6 +58,7 @@ class Log:
     lost: int = 0
     whole: bool = False
     text: str | None = None
+    since_change: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,8 @@ _DECODE = "Decode batch"
 _START = "server_args="
 _START_LINE = re.compile(r"^(?:.{0,200}\] ?)?server_args=")
 """What an engine prints first of each start; a prompt that holds the word does not stand behind a time stamp alone."""
+_CHANGE = '"POST /set_internal_state HTTP/'
+"""The access line of a request that changes a running engine; a refused one has it too."""
 _ROUTINE = ("Prefill batch", ' HTTP/1.1" ')
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d{1,6})?((?: [A-Z]{2,4}\d{1,4}){0,6})\]")
 _RATE = re.compile(r"\baccept rate: ([\d.]{1,12})")
@@ -46,6 +48,7 @@ class _Reading:
     lines: int = 0
     lost: int = 0
     text: str | None = None
+    since_change: int | None = None
 
     def add(self, pair: Pair) -> int:
         """Keep a window and return its place; the oldest go where there are too many."""
@@ -53,6 +56,8 @@ class _Reading:
             del self.windows[:MOST_WINDOWS]
             self.open.clear()
         self.windows.append(pair)
+        if self.since_change is not None:
+            self.since_change += 1
         return len(self.windows) - 1
 
 
@@ -77,7 +82,13 @@ def read(texts: Iterable[str], reading: LineReader, *, whole: bool = False, lost
         lost=state.lost,
         whole=whole,
         text=state.text,
+        since_change=state.since_change,
     )
+
+
+def is_change(text: str) -> bool:
+    """Claim that a line is of a request to change the running engine."""
+    return _CHANGE in text[:MAX_LINE]
 
 
 def _one(state: _Reading, text: str, reading: LineReader) -> None:
@@ -88,6 +99,8 @@ def _one(state: _Reading, text: str, reading: LineReader) -> None:
             state.open[rank] = state.add(_decoded(text, at))
         return
     if any(routine in text for routine in _ROUTINE):
+        if is_change(text):
+            state.since_change = 0
         return
     match = reading.tree.search(text)
     if match is not None:

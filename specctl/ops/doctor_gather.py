@@ -68,7 +68,8 @@ def gather(found: Subject, wish: Wish) -> Evidence:
     looks = None if client is None else Looks(client, count=wish.looks, apart_s=wish.apart_s)
     try:
         gpus = list(doctor_gpus.look(contact))
-        log = read_log(found, log_lines(found), wish.since_s)
+        printed = log_lines(found)
+        log = read_log(found, printed, wish.since_s)
         started_s = _started(found)
         info, said = (None, {}) if client is None else doctor_look.info(client)
         stated = doctor_configuration.configuration(contact, found.wanted, found.facts, info, said)
@@ -83,7 +84,7 @@ def gather(found: Subject, wish: Wish) -> Evidence:
         mode=_one_mode(found, info, stated.claimed or stated.deployed),
         observations=tuple(seen),
         started_s=started_s,
-        steady=_steady(found, _one_mode(found, info, stated.claimed), stated.deployed),
+        steady=_steady(found, _one_mode(found, info, stated.claimed), stated.deployed) and untold(found, printed),
         same_start=_same_start(found) if seen else None,
         info=info,
         log=log,
@@ -135,6 +136,13 @@ def _steady(found: Subject, claimed: Mode | None, deployed: Mode | None) -> bool
     if live_move(found.facts) is not None or claimed is None or deployed is None:
         return False
     return claimed.algo == deployed.algo and dict(deployed.knobs).items() <= dict(claimed.knobs).items()
+
+
+def untold(found: Subject, printed: Sequence[str]) -> bool:
+    """Claim that nobody told the running engine another mode and back: by its access lines, which must reach back to its start."""
+    if not any(algo.live_knobs for algo in found.server.profile.algos.values()):
+        return True
+    return 0 < len(printed) < LOG_LINES and not any(lines.is_change(text) for text in printed)
 
 
 def _same_start(found: Subject) -> bool | None:

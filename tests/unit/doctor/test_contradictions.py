@@ -25,6 +25,7 @@ TREE = Truth()
 CHAIN = Truth(mode=mode("dflash", {"block_size": 8}))
 NONE = Truth(mode=mode("none"))
 DRAFTING = sorted(name for name, algo in ALGOS.items() if algo.drafts)
+CHANGE = 'INFO:     127.0.0.1:40310 - "POST /set_internal_state HTTP/1.1" 200 OK'
 NUMBER = r"([\d.]+)"
 Bend = Callable[[Evidence], Evidence]
 
@@ -230,6 +231,8 @@ def test_lines_of_a_mode_before_a_live_change_are_not_held_against_the_present_o
     assert found(both) == {}
     assert {one.id for one in judge(both).passed} >= {"M005", "M013", "M015"}
     assert "M013" in found(replace(both, mode=mode("ddtree", {**knobs, "tree_budget": before})))
+    told = lines.read([*log_before, CHANGE, *world.log], READER, whole=True)
+    assert found(without(replace(both, log=told), "served", "served_log")) == {}
     unloaded = without(both, "served", "served_log")
     assert found(unloaded) == {}
     assert "M013" in found(replace(unloaded, mode=mode("ddtree", {**knobs, "tree_budget": before})))

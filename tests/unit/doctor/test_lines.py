@@ -92,6 +92,17 @@ def test_a_prompt_is_no_start() -> None:
     assert len(lines.read(texts, READER).windows) == 1
 
 
+def test_what_came_since_a_live_change_is_known() -> None:
+    """A request that changes the running engine parts the log's windows; without one nothing is parted, and a prompt is none."""
+    line = DECODE.format(at=1, rank="", batch=1)
+    before, after = [line] * 3, [line] * 2
+    change = '[2026-11-30 08:51:33] INFO:     127.0.0.1:40310 - "POST /set_internal_state HTTP/1.1" 200 OK'
+    assert lines.read([*before, change, *after], READER).since_change == 2
+    assert lines.read([*before, change, *after, change], READER).since_change == 0
+    assert lines.read([*before, "POST /set_internal_state"], READER).since_change is None
+    assert not lines.is_change("x" * 5000 + change)
+
+
 def test_newest_counts_back_from_the_last_line() -> None:
     """Of a log only the last so many seconds are kept, by its own time stamps; lines without one stay with what they follow."""
     texts = [DECODE.format(at=at, rank="", batch=1) for at in (1, 20, 30)]
