@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -13,15 +14,20 @@ from specctl.measure.bench import Bench, Measured, Setting, Subject, middle, sum
 from specctl.ui.text import UNKNOWN, plain
 
 GIGA = 1e9
+GAP = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column: its heading, what it shows of a level, and from which width of the terminal on it is there."""
+    """One column: its heading, what it shows of a level, and from which width of the terminal on it is there.
+
+    `rank`: where the rest does not fit, columns of a higher one go first.
+    """
 
     head: str
     cell: Callable[[Measured], str]
     width: int = 0
+    rank: int = 9
 
 
 def seconds(value: float | None) -> str:
@@ -60,20 +66,20 @@ def _clock(value: float | None) -> str:
 
 
 COLUMNS = (
-    Column(head="LOAD", cell=lambda level: level.name),
-    Column(head="TOK/S", cell=_middle("tokens_s", rate)),
-    Column(head="RANGE", cell=_range("tokens_s")),
-    Column(head="EACH", cell=_middle("request_tokens_s", rate)),
-    Column(head="TTFT", cell=_middle("ttft_p50_s", seconds)),
-    Column(head="ITL", cell=_middle("itl_p50_s", seconds)),
-    Column(head="P95", cell=_middle("itl_p95_s", seconds)),
-    Column(head="P99", cell=_middle("itl_p99_s", seconds)),
-    Column(head="ACCEPT", cell=_middle("accept_length", _plain(2))),
-    Column(head="STEPS/S", cell=_middle("verify_steps_s", _plain(1))),
+    Column(head="LOAD", cell=lambda level: level.name, rank=0),
+    Column(head="TOK/S", cell=_middle("tokens_s", rate), rank=0),
+    Column(head="RANGE", cell=_range("tokens_s"), rank=5),
+    Column(head="EACH", cell=_middle("request_tokens_s", rate), rank=4),
+    Column(head="TTFT", cell=_middle("ttft_p50_s", seconds), rank=2),
+    Column(head="ITL", cell=_middle("itl_p50_s", seconds), rank=3),
+    Column(head="P95", cell=_middle("itl_p95_s", seconds), rank=8),
+    Column(head="P99", cell=_middle("itl_p99_s", seconds), rank=7),
+    Column(head="ACCEPT", cell=_middle("accept_length", _plain(2)), rank=1),
+    Column(head="STEPS/S", cell=_middle("verify_steps_s", _plain(1)), rank=6),
     Column(head="TTFT P99", cell=_middle("ttft_p99_s", seconds), width=92),
-    Column(head="GAP P99", cell=_middle("gap_p99_s", seconds), width=102),
-    Column(head="GPU W", cell=_middle("power_w", _plain(0)), width=110),
-    Column(head="GHZ", cell=_middle("sm_clock_hz", _clock), width=116),
+    Column(head="GAP P99", cell=_middle("gap_p99_s", seconds), width=102, rank=10),
+    Column(head="GPU W", cell=_middle("power_w", _plain(0)), width=110, rank=11),
+    Column(head="GHZ", cell=_middle("sm_clock_hz", _clock), width=116, rank=12),
 )
 
 
@@ -100,14 +106,20 @@ def asked(found: Setting) -> str:
 
 
 def table(levels: Sequence[Measured], *, width: int) -> Table:
-    """Return a row a level: medians over its runs."""
-    found = Table(box=None, pad_edge=False, header_style="column", show_edge=False, padding=(0, 1, 0, 0))
-    columns = [column for column in COLUMNS if width >= column.width]
-    for number, column in enumerate(columns):
-        found.add_column(column.head, justify="left" if number == 0 else "right", no_wrap=True)
-    for level in levels:
-        found.add_row(*(Text(plain(column.cell(level)), style="number") for column in columns))
+    """Return a row a level: medians over its runs, in as many columns as fit whole."""
+    found = Table(box=None, pad_edge=False, header_style="column", show_edge=False, padding=(0, GAP, 0, 0))
+    cells = {column: [plain(column.cell(level)) for level in levels] for column in COLUMNS if width >= column.width}
+    while len(cells) > 1 and sum(_width(column, texts) + GAP for column, texts in cells.items()) - GAP > width:
+        cells.pop(max(cells, key=lambda column: column.rank))
+    for column in cells:
+        found.add_column(column.head, justify="left" if column.head == "LOAD" else "right", no_wrap=True)
+    for row in zip(*cells.values(), strict=True):
+        found.add_row(*(Text(text, style="number") for text in row))
     return found
+
+
+def _width(column: Column, texts: Sequence[str]) -> int:
+    return max(map(cell_len, (column.head, *texts)))
 
 
 def legend(bench: Bench) -> str:
