@@ -154,11 +154,14 @@ def view(bench: Bench, *, width: int) -> Group:
 
 def listed(benches: Sequence[Bench], *, width: int) -> Table:
     """Return a row a bench, oldest first."""
-    found = Table(box=None, pad_edge=False, header_style="column", show_edge=False, padding=(0, 2, 0, 0))
+    gap = 2 if width >= 100 else 1
+    found = Table(box=None, pad_edge=False, header_style="column", show_edge=False, padding=(0, gap, 0, 0))
     heads = ("ID", "HOST", "SERVER", "MODE", "LOAD", "BEST TOK/S", "NOTE")
-    shown = [head for head in heads if width >= 100 or head not in ("SERVER", "NOTE")]
+    lost = () if width >= 100 else ("SERVER", "NOTE") if width >= 80 else ("SERVER", "NOTE", "MODE", "LOAD")
+    shown = [head for head in heads if head not in lost]
     for head in shown:
-        found.add_column(head, justify="right" if head == "BEST TOK/S" else "left", overflow="ellipsis", no_wrap=True)
+        whole = head in ("ID", "BEST TOK/S")  # an id is there to be typed again; the others wrap
+        found.add_column(head, justify="right" if head == "BEST TOK/S" else "left", overflow="fold", no_wrap=whole)
     for bench in benches:
         cells = dict(zip(heads, _cells(bench), strict=True))
         found.add_row(*(Text(plain(cells[head]), style="id" if head == "ID" else "default") for head in shown))

@@ -63,7 +63,8 @@ def view(found: Comparison, *, every: bool) -> Group:
 def _table(rows: Sequence[Row], *, every: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="column", show_edge=False, padding=(0, 1, 0, 0))
     for head in ("LOAD", "FIGURE", "A", "B", "B TO A", "INTERVAL", ""):
-        table.add_column(head, justify="left" if head in ("LOAD", "FIGURE", "") else "right", no_wrap=True)
+        words = head in ("FIGURE", "")  # these wrap where a narrow screen would cut figures
+        table.add_column(head, justify="left" if words or head == "LOAD" else "right", no_wrap=not words)
     before = None
     for row in rows:
         if not every and row.metric.name not in SHOWN:

@@ -142,3 +142,13 @@ def test_list_has_a_row_a_bench() -> None:
     assert "bench-20261130-020000-abcd" in lines[1]
     assert "404.0" in lines[1]
     assert "1,8 (not whole)" in lines[2]
+
+
+def test_narrow_screens_cut_words_and_neither_ids_nor_figures() -> None:
+    """On 60 columns an id can still be typed again, and every figure of a comparison is whole."""
+    made = bench(levels=(level("16", [12_345.6, 12_399.9, 12_301.1]),))
+    assert shown(views.listed([made], width=60), 60)[1].split() == [made.id, made.subject.host, "12,345.6"]
+    assert shown(views.listed([made], width=80), 80)[1].split()[-1] == "12,345.6"
+    lines = shown(bench_compare.view(compare(made, made), every=False), 60)
+    (row,) = [line.split() for line in lines if "12,345.6" in line]
+    assert row[2:7] == ["12,345.6", "12,345.6", "+0.0", "%", "-0.9"]
