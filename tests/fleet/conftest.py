@@ -18,7 +18,7 @@ import pytest
 from tests.fleet import fleet as fleets
 from tests.fleet import places, requirements
 from tests.fleet import wheelhouse as wheelhouses
-from tests.fleet.places import ACT_S, NEW, Place
+from tests.fleet.places import Place
 from tests.fleet.site import Site
 
 DEFAULT_HOSTS = 3
@@ -80,10 +80,20 @@ def site(fresh_fleet: fleets.Fleet) -> Site:
 
 
 @pytest.fixture
+def spot(site: Site) -> Place:
+    """Give a server on one host that runs release 1 with algo none; the next deploy writes release 2."""
+    (place,) = places.serving(site, site.hosts[:1])
+    return place
+
+
+@pytest.fixture
+def pair(site: Site) -> tuple[Place, Place]:
+    """Give such a server on each of two hosts."""
+    one, other = places.serving(site, site.hosts[:2])
+    return one, other
+
+
+@pytest.fixture
 def spots(site: Site) -> list[Place]:
-    """Give a server a host that runs release 1 with algo none; the next deploy writes release 2."""
-    places.describe(site)
-    done = site.run("deploy", "--all", "--algo", "none", "--yes", timeout_s=ACT_S)
-    assert done.returncode == 0, done.stderr
-    places.describe(site, options=NEW)
-    return [Place(site, host) for host in site.hosts]
+    """Give such a server on every host."""
+    return places.serving(site, site.hosts)

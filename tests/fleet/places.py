@@ -23,7 +23,7 @@ from tests.fleet.waiting import FleetError, until
 LIMITS = {"load": "60s", "stall": "40s", "drain": "5s", "stop": "5s", "confirm": "5s"}
 ALLOW_FAULTS = {"SPECCTL_LAB_ALLOW_FAULTS": "1"}
 # A moment of an act comes within this, and an act that nothing hinders ends within this, on a machine that is busy otherwise.
-MOMENT_S = 60.0
+MOMENT_S = 120.0
 # Phases of a guard that does nothing any more; what is left of its files goes with the next act or boot.
 OVER = ("confirmed", "ended")
 ACT_S = 180.0
@@ -242,6 +242,16 @@ def describe(
     for host in hosts.values():
         host.update(servers=[place.server for place in places], python=python)
     site.write(whole)
+
+
+def serving(site: Site, hosts: Sequence[str]) -> list[Place]:
+    """Deploy a server with algo none on these hosts, then change the inventory so that the next deploy writes release 2."""
+    describe(site)
+    chosen = (word for host in hosts for word in ("--host", host))
+    done = site.run("deploy", *chosen, "--algo", "none", "--yes", timeout_s=ACT_S)
+    assert done.returncode == 0, done.stderr
+    describe(site, options=NEW)
+    return [Place(site, host) for host in hosts]
 
 
 def together(work: Callable[[Place], object], places: Sequence[Place]) -> None:

@@ -74,9 +74,9 @@ def test_power_lost_in_an_act(spots: list[Place]) -> None:
     together(killed, spots)
 
 
-def test_disk_full_before_and_in_an_act(spots: list[Place]) -> None:
+def test_disk_full_before_and_in_an_act(pair: tuple[Place, Place]) -> None:
     """A release that does not fit leaves the old server alone, exit 4; a disk that is full later loses no confirm."""
-    early, late, _ = spots
+    early, late = pair
     room = (
         "mkdir -p /run/kept && cp -a /var/lib/specctl /run/kept/ && mount -t tmpfs -o size=2m tmpfs /var/lib/specctl && "
         "cp -a /run/kept/specctl/. /var/lib/specctl/"
@@ -110,45 +110,42 @@ def test_disk_full_before_and_in_an_act(spots: list[Place]) -> None:
         assert late.last() == ("operator", "done", FRESH)
 
 
-def test_read_only_units(spots: list[Place]) -> None:
+def test_read_only_units(spot: Place) -> None:
     """Where units cannot be written the preflight says so; passed over, nothing is changed: exit 4, and the record says it."""
-    place, *_ = spots
-    before = place.processes()
-    place.machine.output(["mount", "--bind", "-o", "ro", "/etc/systemd/system", "/etc/systemd/system"])
-    with undone(place, "umount /etc/systemd/system"):
-        seen = place.run("deploy", "--algo", "dflash", "--yes")
-        done = place.run("deploy", "--algo", "dflash", "--yes", "--skip-check", "P003=a test")
+    before = spot.processes()
+    spot.machine.output(["mount", "--bind", "-o", "ro", "/etc/systemd/system", "/etc/systemd/system"])
+    with undone(spot, "umount /etc/systemd/system"):
+        seen = spot.run("deploy", "--algo", "dflash", "--yes")
+        done = spot.run("deploy", "--algo", "dflash", "--yes", "--skip-check", "P003=a test")
     assert (seen.returncode, "P003" in seen.stderr) == (2, True), seen.stderr
     assert (done.returncode, "read-only" in done.stderr) == (4, True), done.stderr
-    assert place.processes() == before
-    require_one(place, OLD)
-    assert place.last() == ("operator", "failed", OLD)
+    assert spot.processes() == before
+    require_one(spot, OLD)
+    assert spot.last() == ("operator", "failed", OLD)
 
 
-def test_daemon_reload_refused(spots: list[Place]) -> None:
+def test_daemon_reload_refused(spot: Place) -> None:
     """A systemd that refuses to reload (its /run is too full) ends the deploy before the old server is stopped: exit 4."""
-    place, *_ = spots
-    before = place.processes()
-    place.machine.output(["mount", "-o", "remount,size=12m", "/run"])
-    with undone(place, "mount -o remount,size=20% /run"):
-        done = place.run("deploy", "--algo", "dflash", "--yes")
+    before = spot.processes()
+    spot.machine.output(["mount", "-o", "remount,size=12m", "/run"])
+    with undone(spot, "mount -o remount,size=20% /run"):
+        done = spot.run("deploy", "--algo", "dflash", "--yes")
     assert done.returncode == 4, done.stderr
-    at_rest(place, 60.0)
-    assert place.processes() == before
-    require_one(place, OLD)
+    at_rest(spot, 60.0)
+    assert spot.processes() == before
+    require_one(spot, OLD)
 
 
-def test_journal_unavailable(spots: list[Place]) -> None:
+def test_journal_unavailable(spot: Place) -> None:
     """Without a journal a proof from log lines cannot be had: what cannot be proven is taken back, and the old server is gated."""
-    place, *_ = spots
-    place.machine.output(["systemctl", "mask", "--runtime", "--now", *JOURNAL])
+    spot.machine.output(["systemctl", "mask", "--runtime", "--now", *JOURNAL])
     names = " ".join(JOURNAL)
-    with undone(place, f"systemctl unmask --runtime {names}", f"systemctl start {names}"):
-        done = place.run("deploy", "--algo", "dflash", "--yes")
+    with undone(spot, f"systemctl unmask --runtime {names}", f"systemctl start {names}"):
+        done = spot.run("deploy", "--algo", "dflash", "--yes")
         assert done.returncode == 6, done.stderr
         assert "claimed, not proven" in done.stderr
-        require_one(place, OLD)
-    assert place.last() == ("operator", "rolled back", OLD)
+        require_one(spot, OLD)
+    assert spot.last() == ("operator", "rolled back", OLD)
 
 
 @pytest.mark.parametrize("hours", [1, -1])

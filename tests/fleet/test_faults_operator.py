@@ -89,9 +89,9 @@ def test_cut_off_for_good_at_every_step(spots: list[Place], steps: tuple[str, ..
         together(cut, spots)
 
 
-def test_interrupted_before_the_start(spots: list[Place]) -> None:
+def test_interrupted_before_the_start(pair: tuple[Place, Place]) -> None:
     """Ctrl-C while it drains leaves the old server alone; while it stops, nothing new is started first: exit 6 both times."""
-    draining, stopping, _ = spots
+    draining, stopping = pair
     places.describe(draining.site, options=NEW, limits={"drain": "40s", "stop": "4s"})
     before = draining.processes()
     with draining.busy():
@@ -115,22 +115,21 @@ def test_interrupted_before_the_start(spots: list[Place]) -> None:
     require_one(stopping, OLD)
 
 
-def test_lease_stolen_while_it_drains(spots: list[Place]) -> None:
+def test_lease_stolen_while_it_drains(spot: Place) -> None:
     """An act whose lease is taken over before anything was changed ends with 5 and leaves the server to the new owner."""
-    place, *_ = spots
-    places.describe(place.site, options=NEW, limits={"drain": "40s"})
-    before = place.processes()
-    with place.busy():
-        told = place.begin("deploy", "--algo", "dflash", "--yes")
+    places.describe(spot.site, options=NEW, limits={"drain": "40s"})
+    before = spot.processes()
+    with spot.busy():
+        told = spot.begin("deploy", "--algo", "dflash", "--yes")
         told.says("1 running")
-        taken = place.run("lock acquire", "--steal", "--reason", "hands off")
+        taken = spot.run("lock acquire", "--steal", "--reason", "hands off")
         assert taken.returncode == 0, taken.stderr
         assert told.ends() == 5, told.errors
-    assert place.processes() == before
-    assert place.run("lock release").returncode == 0
-    at_rest(place, TAKEN_BACK_S)
-    require_one(place, OLD)
-    assert {row["result"] for row in place.records()[1:]} <= {"failed"}
+    assert spot.processes() == before
+    assert spot.run("lock release").returncode == 0
+    at_rest(spot, TAKEN_BACK_S)
+    require_one(spot, OLD)
+    assert {row["result"] for row in spot.records()[1:]} <= {"failed"}
 
 
 def test_operators_disk_full(site: Site) -> None:
