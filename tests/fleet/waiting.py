@@ -6,6 +6,11 @@ import time
 from collections.abc import Callable
 
 POLL_S = 0.03
+# A look may be a whole command. After one that took so long the waiting rests for twice as long, and for a second at most: what is
+# waited for needs the processors too.
+DEAR_S = 0.1
+RESTS = 2.0
+MOST_S = 1.0
 
 
 class FleetError(RuntimeError):
@@ -14,8 +19,12 @@ class FleetError(RuntimeError):
 
 def until(condition: Callable[[], bool], *, within_s: float, what: str) -> None:
     """Return once `condition` holds; raise FleetError naming `what` when it does not within the bound."""
-    deadline = time.monotonic() + within_s
+    began = time.monotonic()
+    deadline = began + within_s
     while not condition():
-        if time.monotonic() > deadline:
+        ended = time.monotonic()
+        if ended > deadline:
             raise FleetError(f"{what}: not within {within_s:g} s")
-        time.sleep(POLL_S)
+        took_s = ended - began
+        time.sleep(min(RESTS * took_s, MOST_S) if took_s > DEAR_S else POLL_S)
+        began = time.monotonic()
