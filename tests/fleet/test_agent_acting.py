@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.fleet import site as sites
-from tests.fleet import wheelhouse as wheels
 from tests.fleet.host import Host
 from tests.fleet.site import Site
 from tests.fleet.waiting import until
@@ -39,12 +38,6 @@ print(report.result, report.mode, report.reason, sep="|")
 """
 TREE = "ddtree:block_size=8,topk_cap=8,tree_budget=16"
 CHAIN = "dflash:block_size=8"
-
-
-@pytest.fixture(scope="module")
-def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Fetch the agent's wheels."""
-    return wheels.fetch(tmp_path_factory.mktemp("wheelhouse"))
 
 
 @pytest.fixture

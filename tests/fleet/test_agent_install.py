@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet import wheelhouse as wheels
 from tests.fleet.host import Host
 from tests.fleet.site import KEY, Site
 from tests.fleet.waiting import until
@@ -24,12 +23,6 @@ LOADED = (
     "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
 )
 METRICS = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9469/metrics').read().decode())"
-
-
-@pytest.fixture(scope="module")
-def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Fetch the locked wheels as an operator with internet does, for hosts and an operator's side that have none."""
-    return wheels.fetch(tmp_path_factory.mktemp("wheelhouse"))
 
 
 @pytest.fixture

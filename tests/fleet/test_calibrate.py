@@ -14,7 +14,6 @@ import pytest
 from specctl.control import calibration
 from specctl.control.mode import mode
 from tests.fleet import site as sites
-from tests.fleet import wheelhouse as wheels
 from tests.fleet.host import Host
 from tests.fleet.site import Site, wait_for_line
 from tests.fleet.waiting import until
@@ -27,12 +26,6 @@ CHAIN = mode("dflash", {"block_size": 8})
 FILE = "calibration-gpu1-lab.json"
 ON_HOST = "/var/lib/specctl/lab/agent/calibration.json"
 Json = Mapping[str, object]
-
-
-@pytest.fixture(scope="module")
-def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Fetch the agent's wheels."""
-    return wheels.fetch(tmp_path_factory.mktemp("wheelhouse"))
 
 
 @pytest.fixture
@@ -64,8 +57,29 @@ def watched(site: Site) -> Json:
     return next(iter(cast(list[Json], agent(site).get("servers", []))), {})
 
 
-def test_the_agent_is_held_resumed_and_told(site: Site, host: Host) -> None:
-    """While it is measured the agent is held; then the chain runs, the agent decides again, and a deploy carries the file to it."""
+def test_a_calibration_beside_an_agent(site: Site, host: Host) -> None:
+    """One that is interrupted and one that is whole: the agent is held, resumed, and takes what was measured; one setup."""
+    _require_that_an_interrupted_one_leaves_nothing_behind(site, host)
+    _require_that_the_agent_is_held_resumed_and_told(site, host)
+
+
+def _require_that_an_interrupted_one_leaves_nothing_behind(site: Site, host: Host) -> None:
+    """Require after Ctrl-C in the middle that the chain runs, nobody holds the lease, and the agent is resumed; it can go on."""
+    process = site.start(*WORDS, "--for", "5m")
+    wait_for_line(process, "segments")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=90)
+    assert process.returncode == 130, errors
+    assert "goes on" in errors
+    assert watched(site)["held"] is None
+    assert site.row("gpu1")["algo"] == "dflash"
+    (lock,) = cast(list[Json], site.read("lock", "status", "--host", "gpu1")["locks"])
+    assert lock["lease"] is None
+    assert host.output(["systemctl", "is-active", "specctl-lab"]).strip() == "active"
+
+
+def _require_that_the_agent_is_held_resumed_and_told(site: Site, host: Host) -> None:
+    """Require that the agent is held meanwhile, and that then the chain runs and a deploy carries the file to the agent."""
     began_s = time.monotonic()
     process = site.start(*WORDS, "--for", f"{LIMIT_S:.0f}s")
     wait_for_line(process, "the agent is in mode act: it is held meanwhile")
@@ -100,18 +114,3 @@ def test_the_agent_is_held_resumed_and_told(site: Site, host: Host) -> None:
 def troubles(site: Site) -> list[str]:
     """Return which calibrations the agent cannot use."""
     return [subject for subject in cast(Json, agent(site)["troubles"]) if subject.startswith("calibration")]
-
-
-def test_an_interrupted_one_leaves_nothing_behind(site: Site, host: Host) -> None:
-    """Ctrl-C in the middle: the chain runs, nobody holds the lease, the agent is resumed, and what was measured goes on."""
-    process = site.start(*WORDS, "--for", "5m")
-    wait_for_line(process, "segments")
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=90)
-    assert process.returncode == 130, errors
-    assert "goes on" in errors
-    assert watched(site)["held"] is None
-    assert site.row("gpu1")["algo"] == "dflash"
-    (lock,) = cast(list[Json], site.read("lock", "status", "--host", "gpu1")["locks"])
-    assert lock["lease"] is None
-    assert host.output(["systemctl", "is-active", "specctl-lab"]).strip() == "active"
