@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -26,10 +27,10 @@ WORDS = ("calibrate", *HOST, "-c", "1..4", "--tokens", "32", "--mode", "none", "
 CHAIN = mode.mode("dflash", {"block_size": 8})
 
 
-@pytest.fixture
-def place(tmp_path: Path, starter: Mapping[str, object]) -> Iterator[Place]:
-    """Give a place with a chain in service."""
-    made = Place(tmp_path)
+@contextlib.contextmanager
+def serving(folder: Path, starter: Mapping[str, object]) -> Iterator[Place]:
+    """Keep a place with a chain in service."""
+    made = Place(folder)
     made.write(starter)
     made.describe()
     try:
@@ -37,6 +38,20 @@ def place(tmp_path: Path, starter: Mapping[str, object]) -> Iterator[Place]:
         yield made
     finally:
         made.end_daemons()
+
+
+@pytest.fixture
+def place(tmp_path: Path, starter: Mapping[str, object]) -> Iterator[Place]:
+    """Give a place with a chain in service."""
+    with serving(tmp_path, starter) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory, starter: Mapping[str, object]) -> Iterator[Place]:
+    """Give one such place to all tests that do nothing to it."""
+    with serving(tmp_path_factory.mktemp("untouched"), starter) as made:
+        yield made
 
 
 def serves(place: Place) -> tuple[object, object, object]:
@@ -121,9 +136,9 @@ def test_restarts_bring_back_the_release(place: Place) -> None:
         (("--plot", "c.pdf"), 2, "ends in .png or .svg"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(place: Place, words: tuple[str, ...], code: int, said: str) -> None:
+def test_what_cannot_be_measured_is_refused(untouched: Place, words: tuple[str, ...], code: int, said: str) -> None:
     """With one error and a hint, and the server is as it was."""
-    done = place.run("calibrate", *HOST, *words, "--yes")
+    done = untouched.run("calibrate", *HOST, *words, "--yes")
     assert (done.returncode, said in done.stderr, "try:" in done.stderr) == (code, True, True), done.stderr
 
 
