@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -49,7 +50,10 @@ def _down(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    found = [fleet.attach(name) for name in state.names()]
+    found = []
+    for name in state.names():
+        with contextlib.suppress(FleetError):  # It is just coming up, or going down.
+            found.append(fleet.attach(name))
     if options.json:
         rows = [{"fleet": one.name, "hosts": [_row(host) for host in one.hosts.values()]} for one in found]
         print(json.dumps(rows, indent=1))
