@@ -274,7 +274,9 @@ def test_mutant_of_hidden_states_is_seen_by_the_draft(tree: Engine, plain: Plain
 
 
 def test_tryout_finds_nothing_wrong(tree: Engine) -> None:
-    """The script for a GPU runs against the engine, finds all texts equal in float32, and prints a row a setting."""
+    """The script for a GPU runs against the engine, finds all texts equal in float32, prints a row a setting, and puts all back."""
+    assert tree.turn(ddtree_budget_from_1=9, ddtree_topk_from_1=2, ddtree_budget_from_2=0)
+    before = tree.state()
     argv = [
         sys.executable,
         "-m",
@@ -289,6 +291,7 @@ def test_tryout_finds_nothing_wrong(tree: Engine) -> None:
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout.count("6 of 6 texts equal") == 1 + 2 * 4
     assert len(done.stdout.split("accept\n")[1].splitlines()) == 5
+    assert tree.state() == before
 
 
 def test_start_is_told(server: Engine) -> None:
