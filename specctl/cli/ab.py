@@ -138,6 +138,8 @@ def _list(*, as_json: bool) -> int:
         typer.echo(views.list_line(conclude(each)))
     for fault in faults:
         typer.echo(f"warning: {fault}", err=True)
+    if not found:
+        typer.echo("no experiment is kept here: specctl ab --host H --a MODE --b MODE", err=True)
     return errors.EXIT_OK
 
 

@@ -16,7 +16,9 @@ from typing import cast
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from specctl.cli import main as command_line
 from tests.labserver import wait_until
 from tests.unit.cli.test_local_deploy import HOST, Json, Place
 
@@ -144,3 +146,14 @@ def test_a_damaged_experiment_is_named(place: Place) -> None:
     assert "warning: ab-20200101-000000-dead cannot be read" in listed.stderr
     refused = place.run("ab", "--resume", bad.stem)
     assert (refused.returncode, "cannot be read" in refused.stderr) == (2, True)
+
+
+def test_where_nothing_is_kept_the_list_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty list names the command that begins an experiment, beside the output; for programs it is an empty list."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    command_line.mount()
+    shown = CliRunner().invoke(command_line.app, ["ab", "--list"])
+    assert (shown.exit_code, shown.stdout) == (0, "")
+    assert shown.stderr == "no experiment is kept here: specctl ab --host H --a MODE --b MODE\n"
+    told = CliRunner().invoke(command_line.app, ["ab", "--list", "--json"])
+    assert json.loads(told.stdout) == {"experiments": [], "faults": []}
