@@ -205,11 +205,13 @@ def test_the_engine_follows_the_agents_table(site: Site, agent: None) -> None:
         assert "table-holds" in site.run("why", "--host", HOST).stdout
         assert len(moves(site)) == before[1]
 
-        assert act(site, "pin", "--algo", "dflash", "--for", "10m", "--reason", "a test").returncode == 0
-        until(lambda: watched(site).get("table") is None, what="no table", within_s=60.0)
-        follows(site, "dflash")
-        assert act(site, "unpin").returncode == 0
-        has_table(site, "from 1 ddtree")
+        for algo in ("dflash", "ddtree"):
+            assert act(site, "pin", "--algo", algo, "--for", "10m", "--reason", "a test").returncode == 0
+            until(lambda: watched(site).get("table") is None, what="no table", within_s=60.0)
+            follows(site, algo)
+            proven(site, algo)
+            assert act(site, "unpin").returncode == 0
+            has_table(site, "from 1 ddtree")
         describe(site)
         assert act(site, "deploy", "--algo", "ddtree").returncode == 0
         until(lambda: watched(site).get("table") is None, what="no table", within_s=60.0)
