@@ -50,8 +50,10 @@ def laid_over(sight: Sight, answer: Mapping[str, object], gpus: Sequence[int]) -
 def _with_engine(sight: Sight, row: Mapping[str, object]) -> Sight:
     activity = reading.text(reading.mapping(row.get("engine")).get("activity")) or ""
     state = _STATES.get(activity) if sight.state in _SETTLED else None
-    live = _mode(reading.mapping(row.get("status")).get("mode")) if sight.live is not None else None
-    if live is not None and _unaware(live, sight):
+    status = reading.mapping(row.get("status"))
+    live = _mode(status.get("mode")) if sight.live is not None else None
+    # A table has more modes than the one that was set: which of them runs now the agent alone tells.
+    if live is not None and reading.text(status.get("table")) is None and _unaware(live, sight):
         live = None
     found = replace(
         sight,

@@ -68,9 +68,18 @@ def test_a_record_that_the_agent_does_not_know_of() -> None:
     """Where a record says that the engine was told another mode, an agent that still names what was started is behind."""
     chain, started = parse("dflash:block_size=8"), parse("ddtree:tree_budget=16")
     moved = replace(BASE, deployed=started, live=chain, live_by="specctl-agent")
-    assert laid_over(moved, answer(), ()).live == chain
+    alone = replace(SEEN, table=None)
+    assert laid_over(moved, answer(alone), ()).live == chain
     further = parse("ddtree:tree_budget=8")
-    assert laid_over(moved, answer(replace(SEEN, mode=further)), ()).live == further
+    assert laid_over(moved, answer(replace(alone, mode=further)), ()).live == further
+
+
+def test_a_tables_row_of_now_is_what_runs() -> None:
+    """An engine that follows a table is in more modes than anybody told it: the agent says which."""
+    chain, started = parse("dflash:block_size=8"), parse("ddtree:tree_budget=16")
+    moved = replace(BASE, deployed=started, live=chain, live_by="specctl-agent")
+    assert SEEN.table is not None
+    assert laid_over(moved, answer(), ()).live == started
 
 
 def test_gpus_by_nvml() -> None:
