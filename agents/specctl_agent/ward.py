@@ -123,7 +123,9 @@ class Ward:
             return
         self.watch.place = place
         self.mind.settings = place.note.server.agent
-        self.errands.acting = self.tools.open_hands(place)
+        acting = self.tools.open_hands(place)
+        acting.live.turn = self.errands.acting.live.turn  # somebody may be asking by the old ones
+        self.errands.acting = acting
         self._look_for_ways(place.deployed)
         if endpoint(before) != endpoint(place) or before.note.server.profile != place.note.server.profile:
             self.watch.eyes.stop()

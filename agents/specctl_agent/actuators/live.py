@@ -28,7 +28,10 @@ VERIFY_STEPS = "spec_verify_ct"
 
 @dataclass(slots=True)
 class Live:
-    """Changes one server's engine while it runs. `stopping` ends a confirm early: what was not seen by then is missing."""
+    """Changes one server's engine while it runs. `stopping` ends a confirm early: what was not seen by then is missing.
+
+    `turn`: who asks the engine what it takes tells it what it has, which must not fall behind a change by somebody else.
+    """
 
     server: Server
     engine: engine_live.Engine
@@ -36,6 +39,7 @@ class Live:
     stopping: threading.Event
     confirm_s: float = CONFIRM_S
     poll_s: float = POLL_S
+    turn: threading.Lock = field(default_factory=threading.Lock)
     _asked: dict[tuple[str, ...], str | None] = field(default_factory=dict)
     _before: Counted | None = None
 
@@ -57,7 +61,8 @@ class Live:
         names = (*sorted(wanted.tell), *(f"{name} = {value}" for name, value in wanted.needs.items()))
         if names in self._asked:
             return self._asked[names]
-        said = self.engine.takes(wanted)
+        with self.turn:
+            said = self.engine.takes(wanted)
         if said.lasting:
             self._asked[names] = said.reason
         return said.reason
@@ -69,7 +74,8 @@ class Live:
         except engine_live.CannotError as cannot:
             return Refused(reason=str(cannot))
         errand.mark("telling", {"changes": dict(changes)})
-        reply = self.engine.set(changes)
+        with self.turn:
+            reply = self.engine.set(changes)
         self._begin()
         if engine_live.untouched(reply):
             return Refused(reason=engine_live.refusal(reply))
@@ -99,7 +105,8 @@ class Live:
             changes = engine_live.fields(profile, base) if table is None else engine_live.table_fields(profile, table)
         except engine_live.CannotError as cannot:
             return Refused(reason=str(cannot))
-        reply = self.engine.set(changes)
+        with self.turn:
+            reply = self.engine.set(changes)
         if engine_live.untouched(reply):
             return Refused(reason=engine_live.refusal(reply))
         trouble = None if engine_live.accepted(reply) else engine_live.refusal(reply)
@@ -152,7 +159,8 @@ class Live:
         """Tell the engine what it ran before, whole: nothing is known of what it runs now."""
         errand.mark("telling back", {"mode": str(old)})
         changes = engine_live.fields(self.server.profile, old)
-        reply = self.engine.set(changes)
+        with self.turn:
+            reply = self.engine.set(changes)
         return self._told(changes, None if engine_live.accepted(reply) else engine_live.refusal(reply), reply.took_s)
 
 

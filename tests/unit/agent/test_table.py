@@ -102,6 +102,26 @@ def test_a_table_that_is_not_followed_is_said(answer: list[bool], said: str) -> 
         assert said in found.reason
 
 
+def test_a_question_never_falls_behind_a_change() -> None:
+    """Who asks what the engine takes tells it what it had: a table that is given meanwhile waits, and is not ended by that."""
+    with engine(TREE) as stub:
+        live, given = live_of(stub), []
+        giving = threading.Thread(target=lambda: given.append(live.follow(TABLE, TREE)))
+        takes = following(stub)
+
+        def slowly(changes: Mapping[str, object]) -> list[bool]:
+            if not any("_from_" in name for name in changes):
+                giving.start()
+                giving.join(0.5)  # as long as it would take to come between, if it could
+            return takes(changes)
+
+        stub.state, stub.takes = dict(BASE), slowly
+        assert live.can(TREE, CHAIN) is None
+        giving.join()
+        assert [type(outcome) for outcome in given] == [Moved]
+        assert stub.state["ddtree_policy"] == ROWS
+
+
 def test_an_engine_without_tables_is_told_nothing() -> None:
     """The profile says so before anything is sent."""
     with engine(TREE) as stub:
