@@ -7,10 +7,12 @@ STAMP := $(VENV)/.installed
 # compile all that it imports.
 ENVIRONMENT := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := $(ENVIRONMENT) $(BIN)/python -m pytest
-# A file's tests stay together: they share servers. They wait more than they compute: three fleets on two cores.
-WORKERS := --numprocesses 3 --dist loadfile
-# The quick tests wait more than they compute: more workers than cores.
-QUICK_WORKERS := --numprocesses 4 --dist loadfile
+# Tests on hosts wait as much as they compute: four fleets on two cores. tests/spreading.py hands them out, the longest first.
+WORKERS := --numprocesses 4 --dist loadfile
+# Each worker reads all quick tests before it runs any: more workers read more and run no more.
+QUICK_WORKERS := --numprocesses 3 --dist loadfile
+# The files that have slow tests, and all tests on hosts: to read the others would take each worker ten seconds.
+SLOW = tests/fleet $(shell grep -rlE 'mark\.(slow|fleet)' tests --include='test_*.py' | grep -vE '^tests/(fleet|sglang)/')
 
 .PHONY: help demo test unit fleet lint types contracts check sglang-env test-sglang soak bench lock schema clean
 
@@ -46,9 +48,9 @@ unit: $(STAMP) ## Run the quick tests (under a minute).
 	$(PYTEST) $(QUICK_WORKERS) -m "not fleet and not slow and not soak and not sglang" tests
 
 fleet: $(STAMP) ## Run the slow tests and those on real systemd hosts (root and systemd-nspawn; skipped with a reason elsewhere).
-	$(PYTEST) $(WORKERS) -m "(fleet or slow) and not soak" tests || { \
+	$(PYTEST) $(WORKERS) -m "(fleet or slow) and not soak" $(SLOW) || { \
 	  echo "make: what failed on the hosts is run once more, alone: a machine that is busy is no fault of theirs" >&2; \
-	  $(PYTEST) --last-failed --last-failed-no-failures none -m "(fleet or slow) and not soak" tests; }
+	  $(PYTEST) --last-failed --last-failed-no-failures none -m "(fleet or slow) and not soak" $(SLOW); }
 
 sglang-env: $(STAMP) ## Make the real engine's environment (11 GB, outside the checkout).
 	$(ENVIRONMENT) $(BIN)/python -m tests.sglang.environment
