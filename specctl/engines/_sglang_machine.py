@@ -118,6 +118,13 @@ MACHINE_CAUSES: tuple[KnownText, ...] = (
         "try --disable-cuda-graph to narrow it down; with P2P trouble try NCCL_P2P_DISABLE=1; look for Xid in dmesg",
     ),
     _cause(
+        "F043",
+        r"pool memory leak detected!",
+        "places of the cache got lost, and the engine ended itself",
+        "with DFLASH and pages of one token it comes when a text reaches the end of the context: give --page-size 16, or keep "
+        "requests two blocks short of it",
+    ),
+    _cause(
         "F041",
         r"Fatal Python error: (?P<what>[\w ]{1,60})|Segmentation fault",
         "the engine's process crashed",

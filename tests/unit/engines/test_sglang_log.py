@@ -145,6 +145,10 @@ SAMPLES = {
     ),
     "F041": ("Fatal Python error: Segmentation fault", "the engine's process crashed"),
     "F042": ("KeyboardInterrupt", "the engine was interrupted (SIGINT) while it loaded"),
+    "F043": (
+        "ValueError: token_to_kv_pool memory leak detected! available_size=32740",
+        "places of the cache got lost, and the engine ended itself",
+    ),
     "F101": ("Subprocess scheduler_0 (pid=7658) crashed with exit code 1.", "a child process crashed"),
     "F102": (
         "RuntimeError: Rank 0 scheduler died during initialization (exit code: 1).",
