@@ -58,6 +58,7 @@ class Mind:
     decision: Decision | SetTable | None = None
     decided: Decided | None = None
     view: View | None = None
+    _wanted: policy_table.Wanted = field(default_factory=policy_table.Wanted)
     _resumed: int | None = None
     _turned_away: dict[Means, tuple[str, float]] = field(default_factory=dict)
 
@@ -90,8 +91,12 @@ class Mind:
 
     def _decide(self, view: View, watch: Watch, now: Now) -> Decision | SetTable:
         followed = policy_table.Followed(watch.followed, watch.table)
-        most, wished = None if watch.info is None else watch.info.max_running, self.settings.table
-        return policy_table.decide(view, self.state, self.limits, now, wished=wished, followed=followed, most=most)
+        if followed.any:
+            view = replace(view, mode=watch.expected)  # the row of now is nothing that anybody told the engine
+        if watch.info is not None:
+            self._wanted.most = watch.info.max_running or policy_table.MOST
+        wanted = self._wanted if self.settings.table else None
+        return policy_table.decide(view, self.state, self.limits, now, followed=followed, wanted=wanted)
 
     def entry(self, server: str, conduct: fleet.AgentMode) -> dict[str, object]:
         """Return the decision as its journal keeps it."""

@@ -166,8 +166,9 @@ class Ward:
         return (*self.watch.eyes.each(), self.ways)
 
     def _decide(self, now: Now, gpus: GpuWatch) -> None:
-        if self.watch.mode is not None and self.watch.mode != self._ways_from:
-            self._look_for_ways(self.watch.mode)
+        told = self.watch.expected if self.watch.followed else self.watch.mode
+        if told is not None and told != self._ways_from:
+            self._look_for_ways(told)
         self._ways = self.ways.read(now.mono_s).value or self._ways
         if now.mono_s >= self._rates_s or self.watch.mode != self._rates_for:
             self._rates_s, self._rates_for = now.mono_s + RATES_EACH_S, self.watch.mode

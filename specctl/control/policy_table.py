@@ -6,6 +6,7 @@ each mode serves here learns from what is measured, and when another table follo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from specctl.control import policy, policy_book, policy_words
@@ -33,16 +34,26 @@ class Followed:
 
 
 def decide(
-    view: View, state: State, limits: Limits, now: Now, *, wished: bool, followed: Followed, most: int | None
+    view: View,
+    state: State,
+    limits: Limits,
+    now: Now,
+    *,
+    followed: Followed,
+    wanted: Callable[[View], Table | None] | None,
 ) -> Decision | SetTable:
-    """Say what to do; `wished`: the inventory has the engine follow a table; `most`: the requests that it runs at most."""
+    """Say what to do; `view.mode` is what the engine was told beside a table.
+
+    `wanted` works out the table that the engine should follow, None: nothing is known of one request; itself None: the inventory
+    has it follow none.
+    """
     pinned = view.pin is not None and view.pin.left_s > 0
     forbidden = guards.forbidden(view, limits)
-    if not followed.any and (pinned or not wished):
+    if not followed.any and (pinned or wanted is None):
         return policy.decide(view, state, limits, now)
     if forbidden is not None:
         return Hold(why=forbidden)
-    if pinned or not wished:
+    if pinned or wanted is None:
         reason = "a mode is pinned" if pinned else "the inventory says agent.table: false"
         why = Grounds(rule="table-ends", reason=f"{reason}, and the engine follows a table", otherwise="no table")
         return SetTable(table=None, why=why)
@@ -52,28 +63,43 @@ def decide(
     if refusal is not None:
         reason = f"the engine cannot be told a table: {refusal}"
         return Hold(why=Grounds(rule="means-refused", reason=reason, otherwise="a running engine that takes one"))
-    return _compared(view, followed.table, most)
-
-
-def _compared(view: View, followed: Table | None, most: int | None) -> Decision | SetTable:
-    wanted = None if view.rates is None else best(view.rates, view.objective, _reached(view), most or MOST)
-    if wanted is None:
+    table = wanted(view)
+    if table is None:
         return Hold(why=policy_words.uncalibrated(view))
-    if wanted == followed:
-        reason = f"the engine follows the table: {wanted}"
+    if table == followed.table:
+        reason = f"the engine follows the table: {table}"
         return Hold(
             why=Grounds(rule="table-holds", reason=reason, otherwise="measurements from which another table follows")
         )
-    return SetTable(table=wanted, why=_grounds(wanted, followed))
+    return SetTable(table=table, why=_grounds(table, followed.table))
 
 
-def _reached(view: View) -> tuple[Mode, ...]:
-    """Return the modes that a running engine can go to from the present one, the present one first."""
+def reached(view: View) -> tuple[Mode, ...]:
+    """Return the present mode and those that a running engine can go to from it, in the view's order."""
     running = view.mode
-    assert running is not None, "the guards have seen to it"
-    others = [mode for mode in view.modes if mode != running]
-    prices = {mode: view.costs.price(running, mode) for mode in others}
-    return (running, *(mode for mode, price in prices.items() if price is not None and price.means is Means.LIVE))
+    if running is None:
+        return ()
+    prices = {mode: view.costs.price(running, mode) for mode in view.modes if mode != running}
+    live = {mode for mode, price in prices.items() if price is not None and price.means is Means.LIVE}
+    return tuple(mode for mode in view.modes if mode == running or mode in live)
+
+
+@dataclass(slots=True)
+class Wanted:
+    """The table that follows from a model of what each mode serves, kept until there is another model: it is asked each second."""
+
+    most: int = MOST
+    _of: tuple[object, ...] = ()
+    _table: Table | None = None
+
+    def __call__(self, view: View) -> Table | None:
+        """Return the table; None where nothing is known of one request."""
+        modes = reached(view)
+        of = (view.rates, view.objective, modes, self.most)
+        if len(self._of) != len(of) or self._of[0] is not of[0] or self._of[1:] != of[1:]:
+            self._of = of
+            self._table = None if view.rates is None else best(view.rates, view.objective, modes, self.most)
+        return self._table
 
 
 def _grounds(wanted: Table, followed: Table | None) -> Grounds:

@@ -107,7 +107,7 @@ def unlike(profile: EngineProfile, info: Mapping[str, object] | None, table: Tab
         if len(rows) != len(wanted):
             found.append(f"{known.told} has {len(rows)} rows, not {len(wanted)}")
         found += [
-            f"{known.told} says {dict(row)}, not {each}"
+            f"{known.told} says {row!r}, not {each}"
             for row, each in zip(rows, wanted, strict=False)
             if not isinstance(row, Mapping) or any(row.get(name) != value for name, value in each.items())
         ]

@@ -13,8 +13,9 @@ from specctl.control.mode import Mode
 from specctl.control.objective import Metric, Objective
 from specctl.control.policy_costs import Flat
 from specctl.control.policy_state import Freeze
-from specctl.control.policy_table import TOLERANCE, Followed
+from specctl.control.policy_table import TOLERANCE, Followed, Wanted
 from specctl.control.policy_types import Decision, Hold, Means, Pin, SetTable, SwitchAlgo, View
+from specctl.control.rates import Estimate
 from specctl.control.rates_table import Table as RatesTable
 from specctl.control.table import Table
 from tests.unit.control.policy_worlds import (
@@ -40,7 +41,8 @@ def decided(
     view: View = VIEW, *, wished: bool = True, followed: Followed = FOLLOWS, most: int = 64
 ) -> Decision | SetTable:
     """Decide about a server that is long in its mode."""
-    return policy_table.decide(view, settled(view), LIMITS, START, wished=wished, followed=followed, most=most)
+    wanted = Wanted(most=most) if wished else None
+    return policy_table.decide(view, settled(view), LIMITS, START, followed=followed, wanted=wanted)
 
 
 def test_a_table_is_given_once() -> None:
@@ -125,7 +127,7 @@ def test_what_forbids_an_act_forbids_a_table(changed: dict[str, object], rule: s
 def test_a_freeze_holds_here_too() -> None:
     """After something failed nothing is told until a person resumes."""
     state = replace(settled(VIEW), frozen=Freeze(reason="it failed", left_s=100.0))
-    answer = policy_table.decide(VIEW, state, LIMITS, START, wished=True, followed=Followed(), most=8)
+    answer = policy_table.decide(VIEW, state, LIMITS, START, followed=Followed(), wanted=Wanted())
     assert isinstance(answer, Hold)
     assert answer.why.rule == "frozen"
 
@@ -170,3 +172,33 @@ def test_a_table_holds_below_its_first_row() -> None:
     table = Table(((2, WIDE), (8, CHAIN)))
     assert [table.at(requests) for requests in (0, 1, 2, 7, 8, 500)] == [WIDE, WIDE, WIDE, WIDE, CHAIN, CHAIN]
     assert str(table) == "from 2 ddtree:tree_budget=64, from 8 dflash"
+
+
+def test_the_table_does_not_depend_on_the_mode_of_now() -> None:
+    """Equals are told apart by the modes' order alone: else the table would change with each change of load."""
+    even = RatesTable(points=dict.fromkeys((WIDE, NARROW, CHAIN), ((1.0, 10.0), (64.0, 10.0))), max_running=64)
+    tables = {Wanted()(replace(VIEW, mode=mode, rates=even)) for mode in (WIDE, NARROW, CHAIN)}
+    assert tables == {Table(((1, WIDE),))}
+
+
+def test_a_table_is_worked_out_once_a_model() -> None:
+    """Asked each second, it is worked out anew for another model, other modes, or another most alone."""
+
+    class Counting:
+        modes = (WIDE, NARROW, CHAIN)
+        asked = 0
+
+        def tokens_s(self, mode: Mode, concurrency: float) -> Estimate | None:
+            self.asked += 1
+            return TABLE.tokens_s(mode, concurrency)
+
+    model, wanted = Counting(), Wanted(most=8)
+    view = replace(VIEW, rates=model)
+    first = wanted(view)
+    asked = model.asked
+    assert wanted(replace(view, concurrency=40.0, tokens_s=7.0)) == first
+    assert model.asked == asked > 0
+    wanted.most = 16
+    wanted(view)
+    assert model.asked > asked
+    assert wanted(replace(view, rates=None)) is None
