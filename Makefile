@@ -12,7 +12,7 @@ WORKERS := --numprocesses 4 --dist loadfile
 # Each worker reads all quick tests before it runs any: more workers read more and run no more.
 QUICK_WORKERS := --numprocesses 3 --dist loadfile
 # The files that have slow tests, and all tests on hosts: to read the others would take each worker ten seconds.
-SLOW = tests/fleet $(shell grep -rlE 'mark\.(slow|fleet)' tests --include='test_*.py' | grep -vE '^tests/(fleet|sglang)/')
+SLOW := tests/fleet $$(grep -rlE 'mark\.(slow|fleet)' tests --include='test_*.py' | grep -vE '^tests/(fleet|sglang)/')
 
 .PHONY: help demo test unit fleet lint types contracts check sglang-env test-sglang soak bench lock schema clean
 
