@@ -194,7 +194,7 @@ def test_drain_waits_for_running_requests(site: Site) -> None:
     site.describe({"limits": {"drain": "30s"}})
     deployed(site, "none")
     asked = site.start("ask", "--host", "gpu1", "--tokens", "1500", "--json", "def main():")
-    until(lambda: site.row("gpu1")["running"] == 1, what="the request runs", within_s=20.0)
+    until(lambda: site.row("gpu1")["running"] == 1, what="the request runs", within_s=60.0)
     assert site.run("switch", "--host", "gpu1", "--algo", "dflash", "--yes").returncode == 0
     answer, errors = asked.communicate(timeout=60)
     assert asked.returncode == 0, errors
