@@ -193,7 +193,7 @@ def test_drain_waits_for_running_requests(site: Site) -> None:
     """A request that runs when a switch begins is finished, not cut off."""
     site.describe({"limits": {"drain": "30s"}})
     deployed(site, "none")
-    asked = site.start("ask", "--host", "gpu1", "--tokens", "1500", "--json", "def main():")
+    asked = site.start("ask", "--host", "gpu1", "--tokens", "2000", "--json", "def main():")
     until(lambda: site.row("gpu1")["running"] == 1, what="the request runs", within_s=60.0)
     assert site.run("switch", "--host", "gpu1", "--algo", "dflash", "--yes").returncode == 0
     answer, errors = asked.communicate(timeout=60)

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 
 POLL_S = 0.03
-# A look may be a whole command. After one that took so long the waiting rests for twice as long, and for a second at most: what is
-# waited for needs the processors too.
+# A look may be a whole command. After one that took so long the waiting rests for half as long, and for a quarter of a second at
+# most: what is waited for needs the processors too, and some of it lasts for a second only.
 DEAR_S = 0.1
-RESTS = 2.0
-MOST_S = 1.0
+RESTS = 0.5
+MOST_S = 0.25
 
 
 class FleetError(RuntimeError):
