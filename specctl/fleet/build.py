@@ -12,7 +12,8 @@ from specctl.fleet.declared import Entry, Inventory
 from specctl.fleet.layers import Leaf, Leaves
 from specctl.fleet.merge import REFERENCE_KEYS, MergedHost, Placement
 from specctl.fleet.profiles import flag_value
-from specctl.fleet.schema import HardwareSection, ModelSection, Section
+from specctl.fleet.schema import HardwareSection, ModelSection
+from specctl.fleet.schema_section import Section
 from specctl.fleet.types import (
     Hardware,
     Host,

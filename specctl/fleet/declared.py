@@ -14,11 +14,11 @@ from specctl.fleet.schema import (
     HostSection,
     InventoryFile,
     ModelSection,
-    ProfileSection,
-    Section,
     ServerSection,
     SharedSection,
 )
+from specctl.fleet.schema_profiles import ProfileSection
+from specctl.fleet.schema_section import Section
 
 S = TypeVar("S", bound=Section)
 S_co = TypeVar("S_co", bound=Section, covariant=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from specctl.errors import Problem
 from specctl.fleet.positions import Document, KeyPath, dotted
-from specctl.fleet.schema import Section
+from specctl.fleet.schema_section import Section
 from specctl.fleet.types import AgentSettings, Hooks, Limits, Origin, UnitSettings
 
 BUILT_IN = Origin(layer="built in")

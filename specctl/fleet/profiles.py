@@ -21,7 +21,8 @@ from specctl.engines.types import (
 from specctl.errors import InventoryError, Problem
 from specctl.fleet.declared import Entry
 from specctl.fleet.positions import Node, read
-from specctl.fleet.schema import AlgoSection, EvidenceSection, ProfileSection, profile_section
+from specctl.fleet.schema import profile_section
+from specctl.fleet.schema_profiles import AlgoSection, EvidenceSection, ProfileSection
 from specctl.fleet.suggest import listed, nearest
 from specctl.fleet.validate import validate
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from specctl.fleet.schema_profiles import ProfileSection
+from specctl.fleet.schema_section import Section
 from specctl.fleet.schema_types import (
     AbsolutePath,
     Argv,
@@ -21,7 +23,6 @@ from specctl.fleet.schema_types import (
     Gpus,
     Line,
     Name,
-    Regexp,
     SecretText,
     Size,
     SomeTime,
@@ -32,24 +33,6 @@ from specctl.fleet.schema_types import (
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 Count = Annotated[int, Field(ge=1, le=1024)]
-
-
-class Section(BaseModel):
-    """A mapping of the inventory: unknown keys are refused and nothing is converted."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-    def said(self) -> dict[str, object]:
-        """Return what was said, and only that, as plain mappings; model_dump would first build a serializer of every section."""
-        return {name: _plain(getattr(self, name)) for name in type(self).model_fields if name in self.model_fields_set}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Section):
-        return value.said()
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 class LimitsSection(Section):
@@ -293,104 +276,6 @@ class ModelSection(Section):
     """The block that a draft was trained with."""
     target: Line | None = None
     """The target that a draft was trained for, from models."""
-
-
-class EvidenceSection(Section):
-    """One thing that only this algo shows while it runs."""
-
-    kind: Literal["log", "meta", "info"]
-    """log: a line of the log; meta: a field of an answer's meta_info; info: a field of /server_info."""
-    pattern: Regexp
-    """A regular expression (log; a group named as a knob must equal it) or the field's name."""
-    during: Literal["start", "smoke"] = "smoke"
-    """Where a log line is looked for: since the start, or since the smoke began."""
-    equals: str | None = None
-    """The value that a field of /server_info must have."""
-    absent: bool = False
-    """It must not be seen."""
-
-
-class AlgoSection(Section):
-    """How one build of an engine starts one algo."""
-
-    select: dict[str, Flag] | None = None
-    """Flags that choose the algo."""
-    draft: Line | None = None
-    """The flag that takes the path of the draft."""
-    knobs: dict[str, Line | None] | None = None
-    """The flag of each knob."""
-    knob_env: dict[str, Line | None] | None = None
-    """The environment variable of each knob that has no flag."""
-    knob_limits: dict[str, Line | None] | None = None
-    """The environment variable that says how far a running engine lets a knob be raised."""
-    knob_steps: dict[str, Line | None] | None = None
-    """The environment variable that names the values to which the agent may turn a knob."""
-    plugin: bool | None = None
-    """Whether the build has the algo only with the profile's plugin."""
-    env: dict[str, EnvText] | None = None
-    """Environment variables that the algo needs."""
-    implies: dict[str, Flag] | None = None
-    """Flags that the algo cannot do without."""
-    live_proof: list[EvidenceSection] | None = None
-    """What proves that the algo is live; all of it must hold. Empty: the algo can only be claimed."""
-    live_knobs: list[Line] | None = None
-    """The knobs, and "algo", that a running engine takes over HTTP."""
-    live_fields: dict[str, int | Line | None] | None = None
-    """What a running engine is told for the algo, field by field: a number, or a knob, as in block_size - 1; else the flags."""
-    live_needs: dict[str, int | Line | None] | None = None
-    """Fields that /server_info must tell so already, since a running engine cannot change them."""
-    switch_proof: list[EvidenceSection] | None = None
-    """What proves the algo after a running engine was told it; else what live_proof looks for during a smoke."""
-    requires: list[Line] | None = None
-    """What the algo needs, in words for people."""
-    capability: Line | None = None
-    """The name that the capability probe asks the engine for."""
-
-
-class LiveTableSection(Section):
-    """How a running engine is given a mode for each number of requests, which it follows by itself."""
-
-    suffix: Line
-    """What follows the name of a field in a row; {n} is the row's least number of requests."""
-    told: Line
-    """The field of /server_info that tells the table: a list of rows."""
-    at: Line
-    """The field of a row that tells its least number of requests."""
-
-
-class ProfileSection(Section):
-    """One build of an engine: what it calls its flags and what proves its algos."""
-
-    extends: Line | None = None
-    """The profile that this one adds to, built in or from engine_profiles."""
-    engine: Line | None = None
-    """The family: sglang or lab."""
-    version: str | None = None
-    """The version of the build."""
-    module: Texts | None = None
-    """What `python -m` starts, with any words that follow it."""
-    flags: dict[str, Line | None] | None = None
-    """The flags for specctl's own words: target, port, bind, tp, served_name, config."""
-    aliases: dict[str, Line | None] | None = None
-    """Other spellings of flags, each with the exact one."""
-    algos: dict[str, AlgoSection | None] | None = None
-    """The algos that this build has; null takes an inherited one away."""
-    packages: list[Line] | None = None
-    """The distributions whose versions identify the build."""
-    counts_root: bool | None = None
-    """Whether its metrics count the root of a tree as a node."""
-    counts_bonus: bool | None = None
-    """Whether its metrics count the bonus token as accepted."""
-    tree_line: Regexp | None = None
-    """A regular expression for the line that a tree logs."""
-    plugin: Line | None = None
-    """The plugin that specctl carries to the host for this build: sglang_ddtree."""
-    live_table: LiveTableSection | None = None
-    """How a running engine is given a table of modes, where it can follow one."""
-    flag_list: Line | None = None
-    """The list of exact flags that the linter holds launches against (sglang-0.5.23 or lab); of a fork, that of its base."""
-    notes: str | None = None
-    """Anything worth knowing, such as where the spelling comes from."""
 
 
 class InventoryFile(Section):

@@ -1,4 +1,4 @@
-"""The inventory's JSON schema for editors and its reference tables, made from fleet/schema.py and the texts under its fields."""
+"""The inventory's JSON schema for editors and its reference tables, made from fleet/schema*.py and the texts under its fields."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from specctl.fleet import schema
+from specctl.fleet import schema, schema_profiles
 
 SCHEMA_ID = "https://example.com/specctl/inventory.schema.json"
+MODULES = (schema, schema_profiles)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -42,8 +43,8 @@ def schema_text() -> str:
 
 def field_texts() -> Mapping[str, Mapping[str, str]]:
     """Return the text under each field, by the class that it stands in."""
-    tree = ast.parse(inspect.getsource(schema))
-    return {node.name: dict(_texts_of(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
+    nodes = [node for module in MODULES for node in ast.parse(inspect.getsource(module)).body]
+    return {node.name: dict(_texts_of(node)) for node in nodes if isinstance(node, ast.ClassDef)}
 
 
 def _texts_of(section: ast.ClassDef) -> Iterator[tuple[str, str]]:
@@ -56,7 +57,8 @@ def _texts_of(section: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 def _inherited(texts: Mapping[str, Mapping[str, str]], name: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
-    for parent in reversed(getattr(schema, name).__mro__):
+    section = next(vars(module)[name] for module in MODULES if name in vars(module))
+    for parent in reversed(section.__mro__):
         found.update(texts.get(parent.__name__, {}))
     return found
 

@@ -11,7 +11,8 @@ from pydantic_core import ErrorDetails
 
 from specctl.errors import Problem
 from specctl.fleet.positions import Document, KeyPath, Plain
-from specctl.fleet.schema import InventoryFile, Section
+from specctl.fleet.schema import InventoryFile
+from specctl.fleet.schema_section import Section
 from specctl.fleet.schema_types import PATTERN_WORDS
 from specctl.fleet.suggest import listed, nearest
 

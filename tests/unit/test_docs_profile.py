@@ -11,7 +11,7 @@ import pytest
 from specctl.adapters.inventory_files import BuiltInProfiles, read_bytes
 from specctl.errors import InventoryError
 from specctl.fleet.resolve import resolve
-from specctl.fleet.schema import AlgoSection, EvidenceSection, ProfileSection
+from specctl.fleet.schema_profiles import AlgoSection, EvidenceSection, ProfileSection
 from specctl.fleet.types import Host, Server
 from specctl.rollout import launch as launches
 from specctl.rollout.proof import Claimed, Proof, Proven, Refuted, judge

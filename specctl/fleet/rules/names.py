@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from specctl.errors import Problem
 from specctl.fleet.declared import Entry, Inventory
 from specctl.fleet.positions import shorten
-from specctl.fleet.schema import Section
+from specctl.fleet.schema_section import Section
 
 LONGEST = 63  # What a DNS label holds; unit names and folders hold more.
 STRICT = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")

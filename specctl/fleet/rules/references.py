@@ -8,7 +8,8 @@ from specctl.errors import Problem
 from specctl.fleet.declared import Entry, Inventory
 from specctl.fleet.positions import shorten
 from specctl.fleet.profiles import Profiles
-from specctl.fleet.schema import ModelSection, Section, ServerSection
+from specctl.fleet.schema import ModelSection, ServerSection
+from specctl.fleet.schema_section import Section
 from specctl.fleet.suggest import listed, nearest
 
 

@@ -205,7 +205,7 @@ def test_a_plugins_files_lie_in_folders_that_anybody_may_read(session: HostSessi
     home = folder / "releases" / "1" / "plugins" / "pack"
     assert (home / "__init__.py").read_text() == "two"
     assert [path.stat().st_mode & 0o777 for path in (home.parent, home)] == [0o755, 0o755]
-    assert list(session.call("release.read", {"dir": str(folder), "id": "1"})["files"]) == ["none.service"]  # type: ignore[call-overload]
+    assert list(session.call("release.read", {"dir": str(folder), "id": "1"})["files"]) == ["none.service"]  # type: ignore[call-overload]  # a mapping in JSON
     (home / "a.py").write_text("changed")
     verified = session.call("release.verify", {"dir": str(folder), "id": "1"})
     assert verified["problems"] == ["plugins/pack/a.py differs from the manifest"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sglang_ddtree import refusals
 from specctl.engines.types import FlagValue
+from specctl.lint.rules import plugin
 from tests.unit.lint.subjects import Case, Made, check_broken, check_kept, findings
 
 SAYS = "does not go with the DDTREE plugin"
@@ -58,3 +60,10 @@ def test_plain_decoding_loads_no_plugin() -> None:
     """The same server without a draft may have all of it."""
     found = findings(Made(of="plugin", algo="none", options={"--enable-lora": True, "--dp-size": 2}))
     assert "E017" not in {one.rule.id for one in found}
+
+
+def test_the_rule_is_the_plugins_own() -> None:
+    """What the plugin refuses and what the linter says that it refuses are the same options and the same backends."""
+    refused = {f"--{name.replace('_', '-')}" for name in refusals._UNSUPPORTED}
+    assert set(plugin._SWITCHES) == refused
+    assert plugin._BACKENDS == refusals.BACKENDS
