@@ -216,6 +216,9 @@ def _check_whole(entry: Entry[ProfileSection], whole: ProfileSection) -> Iterato
     lacking += [f"flags.{word}" for word in NEEDED_WORDS if not (whole.flags or {}).get(word)]
     if lacking:
         yield entry.problem(f"lacks {listed(lacking)}: give it, or extend a profile that has it")
+    for name, algo in (whole.algos or {}).items():
+        if algo is not None and algo.plugin and whole.plugin is None:
+            yield entry.problem(f"{name} needs a plugin, and the profile names none (there is {listed(PLUGINS)})")
 
 
 def _merged(chain: Sequence[ProfileSection]) -> ProfileSection:
