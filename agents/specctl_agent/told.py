@@ -7,6 +7,7 @@ import enum
 from collections.abc import Mapping, Sequence
 
 from specctl.control.mode import Mode
+from specctl.control.sample.engine import DecodeSums
 from specctl_agent.pictures import Picture, ServerPicture
 
 
@@ -105,12 +106,17 @@ def _told_now(server: ServerPicture) -> dict[str, object] | None:
         "waiting": load.waiting,
         "kv_ratio": load.kv_ratio,
         "age_s": None if load.age_s is None else load.age_s + look_s,
-        "tokens_per_s": decoded.tokens / now.known_s
-        if now is not None and decoded is not None and now.known_s > 0
-        else None,
+        "tokens_per_s": _rate(server, decoded) if known else None,
         "accept_length": None if decoded is None or load.lifetime_accept_length is None else decoded.accept_length,
         "over_s": None if now is None else now.known_s,
     }
+
+
+def _rate(server: ServerPicture, decoded: DecodeSums | None) -> float | None:
+    """Return tokens a second of the last seconds; until two looks give one, 0 where no request runs: no token comes then."""
+    if server.now is None or decoded is None or server.now.known_s <= 0:
+        return 0.0 if server.load is not None and server.load.running == 0 else None
+    return decoded.tokens / server.now.known_s
 
 
 def plain(value: object) -> object:

@@ -34,6 +34,12 @@ PROPERTIES = (
     "CPUUsageNSec", "UnitFileState",
 )  # fmt: skip
 
+_ROUTINE = ("Starting ", "Started ", "Stopping ", "Stopped ", "Failed to start ", "Failed to listen ")
+_ROUTINE_OF_UNIT = (
+    "Deactivated successfully", "Failed with result", "Main process exited", "Control process exited", "Consumed ",
+    "Scheduled restart job", "Start request repeated too quickly", "Killing process", "Unit process",
+)  # fmt: skip
+
 
 def base_of(python: str) -> str:
     """Return the interpreter behind a virtual environment's, or the same where it belongs to none."""
@@ -105,6 +111,17 @@ def unit_state() -> Dict[str, str]:
     done = commands.run(["systemctl", "show", UNIT, "--property", ",".join(PROPERTIES)], PROBE_S)
     lines = done.stdout.decode("utf-8", "replace").splitlines()
     return dict(line.partition("=")[::2] for line in lines)
+
+
+def why_not_up(unit: str, log: str) -> Optional[str]:
+    """Return the last line of a unit's log that gives a reason, its own or systemd's; None where no line does.
+
+    Around it systemd says what it does with every unit, and that this one failed: no reason.
+    """
+    routine = (*_ROUTINE, *(f"{unit}: {words}" for words in _ROUTINE_OF_UNIT))
+    told = [line.strip() for line in log.splitlines()]
+    reasons = [line for line in told if line and not line.startswith(routine)]
+    return reasons[-1] if reasons else None
 
 
 def look(call: Call) -> Mapping[str, object]:

@@ -196,19 +196,24 @@ def _point(prefix: str, version: str) -> None:
 
 def _systemctl(*words: str) -> None:
     done = commands.run(["systemctl", *words], SYSTEMCTL_S)
-    if done.status != 0:
-        log = commands.run(
-            ["journalctl", "--unit", UNIT, "--lines", str(TAIL_LINES), "--no-pager", "--output", "cat"], USERS_S
-        )
-        tail = log.stdout.decode("utf-8", "replace")
-        said = tail.strip().splitlines()[-1:] or [done.last_word()]
-        raise OpError(
-            REMOTE_COMMAND,
-            f"systemctl {' '.join(words)}: {said[0]}",
-            hint=f"journalctl -u {UNIT}",
-            status=done.status,
-            output=tail[-4000:],
-        )
+    if done.status == 0:
+        return
+    unit = words[-1] if words[-1].startswith(OURS) else UNIT
+    log = commands.run(
+        ["journalctl", "--unit", unit, "--lines", str(TAIL_LINES), "--no-pager", "--output", "cat"], USERS_S
+    )
+    tail = log.stdout.decode("utf-8", "replace")
+    reason = agent_place.why_not_up(unit, tail) if words[0] == "restart" else None
+    hint = f"journalctl -u {unit}"
+    if reason is not None and "Too many open files" in reason:
+        hint = "the host has no inotify instance left: raise it, sysctl fs.inotify.max_user_instances=1024"
+    raise OpError(
+        REMOTE_COMMAND,
+        f"systemctl {' '.join(words)}: {reason or done.last_word()}",
+        hint=hint,
+        status=done.status,
+        output=tail[-4000:],
+    )
 
 
 def _offer_command(prefix: str) -> None:

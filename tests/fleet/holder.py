@@ -46,7 +46,7 @@ def main(name: str, mode: str) -> None:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, signal.SIG_IGN)
-        state.discard(fleet)
+        state.leave(fleet)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

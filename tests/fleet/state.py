@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.fleet import cgroups
+from tests.fleet import cgroups, limits
 from tests.fleet.waiting import FleetError
 
 BASE = Path("/run/specctl-fleet")
+LIMIT = BASE / ".limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,7 @@ def claim(name: str) -> int:
         folder(name).mkdir(mode=0o700)
         lock = os.open(folder(name) / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
+        limits.raise_all(LIMIT)
         return lock
 
 
@@ -108,7 +110,21 @@ def is_up(name: str) -> bool:
 def sweep() -> tuple[str, ...]:
     """Remove what dead fleets left behind; return their names."""
     with _changing():
-        return _sweep()
+        dead = _sweep()
+        _put_back()
+        return dead
+
+
+def leave(state: State) -> None:
+    """Discard the fleet of the process that holds its lock; the machine's limit is put back where it was the last one."""
+    discard(state)
+    with _changing():
+        _put_back()
+
+
+def _put_back() -> None:
+    if not _folders():
+        limits.put_back(LIMIT)
 
 
 def discard(state: State) -> None:

@@ -63,6 +63,7 @@ def test_the_agent_lives_on_a_host(site: Site, host: Host, wheelhouse: Path) -> 
     planned = site.run(*install, "--dry-run")
     assert (planned.returncode, "/usr/bin/python3 (3.11)" in planned.stdout) == (0, True), planned.stderr
     assert host.console(["test", "-e", VERSIONS]).returncode == 1
+    _require_a_unit_that_will_not_start_is_named(site, host, install)
     done = site.run(*install, "--yes")
     assert done.returncode == 0, done.stderr
     again = site.run(*install, "--yes")
@@ -105,6 +106,18 @@ def test_the_agent_lives_on_a_host(site: Site, host: Host, wheelhouse: Path) -> 
     assert agent(site)["state"] == "not installed"
     assert host.console(["test", "-e", "/var/lib/specctl-agent/orders.json"]).returncode == 0
     assert site.row("gpu1")["state"] == "ready"
+
+
+def _require_a_unit_that_will_not_start_is_named(site: Site, host: Host, install: tuple[str, ...]) -> None:
+    """Require that not only the agent's own unit is spoken of: the one that will not start, and systemd's reason, are named."""
+    waker, here = "specctl-agent-actuate.path", "/etc/systemd/system/specctl-agent-actuate.path.d"
+    host.output(["mkdir", "-p", here])
+    host.put(f"{here}/zz.conf", b"[Unit]\nAssertPathExists=/nowhere\n")
+    done = site.run(*install, "--yes")
+    assert done.returncode == 4
+    assert f"systemctl restart {waker}: Assertion failed for {waker}" in done.stderr
+    assert f"journalctl -u {waker}" in done.stderr
+    host.output(["rm", "-r", here])
 
 
 def _require_nothing_heavy(host: Host) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet import cgroups, keys, state
+from tests.fleet import cgroups, keys, limits, state
 from tests.fleet import fleet as fleets
 from tests.fleet.enclosure import CHECKOUT
 from tests.fleet.waiting import FleetError, until
@@ -347,6 +347,28 @@ def test_a_stopped_program_on_a_host_does_not_hang_the_test(fresh_fleet: fleets.
     done = fresh_fleet.hosts["gpu1"].console(["sh", "-c", "kill -STOP $$; echo awake"])
 
     assert (done.returncode, done.stdout) == (0, "awake\n")
+
+
+def test_the_machine_has_inotify_instances_enough_for_many_hosts(fresh_fleet: fleets.Fleet) -> None:
+    """While a fleet is up the machine's limit is high enough for every worker's hosts; without it, path units fail to start."""
+    assert fresh_fleet.hosts
+    assert int(limits.INSTANCES.read_text()) >= limits.ENOUGH
+
+
+def test_a_raised_limit_is_put_back_once(tmp_path: Path) -> None:
+    """The first fleet keeps what the limit was, others raise nothing, the last one puts it back; a high one is left alone."""
+    kept, setting = tmp_path / "kept", tmp_path / "setting"
+    setting.write_text("128\n")
+    for _ in range(2):
+        limits.raise_all(kept, setting=setting)
+        assert int(setting.read_text()) == limits.ENOUGH
+    for _ in range(2):
+        limits.put_back(kept, setting=setting)
+        assert int(setting.read_text()) == 128
+    setting.write_text(f"{2 * limits.ENOUGH}\n")
+    limits.raise_all(kept, setting=setting)
+    limits.put_back(kept, setting=setting)
+    assert int(setting.read_text()) == 2 * limits.ENOUGH
 
 
 def test_a_fleet_that_is_not_up_is_a_clear_error() -> None:

@@ -158,7 +158,7 @@ class Restart:
                 return Broken(reason="the performer ended without an answer; the guard takes its act back")
             late = time.monotonic() > began + self.patience_s
             if late and requests.withdraw(self.spot.requests, errand.id):
-                reason = "the performer did not take the request: systemctl status specctl-actuate.path"
+                reason = "the performer did not take the request: systemctl status specctl-agent-actuate.path"
                 return self._again_open(taken, errand, Refused(reason=reason))
             if time.monotonic() > deadline:
                 return Broken(reason="the performer gave no answer within its limits")

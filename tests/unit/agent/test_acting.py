@@ -275,7 +275,7 @@ def test_a_performer_that_does_not_come_costs_nothing(servers: Path, state: Path
     made.restart.patience_s = 0.2
     report = act(made, Cost.RESTART)
     assert report.result == "refused"
-    assert "the performer did not take the request" in report.reason
+    assert "the performer did not take the request: systemctl status specctl-agent-actuate.path" in report.reason
     assert (diary.read_text().split(), list((state / requests.FOLDER).iterdir())) == (["off", "on"], [])
 
 

@@ -29,6 +29,37 @@ def test_the_interpreter_behind_an_environment_is_found(tmp_path: Path) -> None:
     assert agent_place.base_of(str(base)) == str(base)
 
 
+@pytest.mark.parametrize(
+    ("unit", "log", "reason"),
+    [
+        (
+            # Of systemd 252, where the host's inotify instances had run out.
+            "zz.path",
+            (
+                "Started zz.path.\nzz.path: Deactivated successfully.\nStopped zz.path.\nStopping zz.path...\n"
+                "zz.path: Failed to enter waiting state: Too many open files\nzz.path: Failed with result 'resources'.\n"
+                "Failed to start zz.path.\n"
+            ),
+            "zz.path: Failed to enter waiting state: Too many open files",
+        ),
+        (
+            "specctl-agent.service",
+            (
+                "Starting specctl-agent.service...\nspecctl-agent: /etc/specctl/agent.json: no such file\n"
+                "specctl-agent.service: Main process exited, code=exited, status=5/NOTINSTALLED\n"
+                "specctl-agent.service: Failed with result 'exit-code'.\nFailed to start specctl-agent.service.\n"
+            ),
+            "specctl-agent: /etc/specctl/agent.json: no such file",
+        ),
+        ("zz.path", "Stopped zz.path.\nzz.path: Failed with result 'resources'.\n", None),
+        ("zz.path", "", None),
+    ],
+)
+def test_the_reason_is_told_and_not_that_it_failed(unit: str, log: str, reason: str | None) -> None:
+    """Of a unit's log the last line that gives a reason is told, whoever says it; none where none does."""
+    assert agent_place.why_not_up(unit, log) == reason
+
+
 def test_a_folder_that_is_closed_is_named(tmp_path: Path) -> None:
     """An ordinary user passes every folder on the way, or the first that it may not is told."""
     inside = tmp_path / "open" / "shut" / "bin"
