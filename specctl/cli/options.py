@@ -65,7 +65,10 @@ def knobs(given: Sequence[str] | None) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What a command's selecting options say; nothing is read before it is asked for."""
+    """What a command's selecting options say; nothing is read before it is asked for.
+
+    `by_host_only`: it has neither --group nor --all.
+    """
 
     inventory: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -73,6 +76,7 @@ class Chosen:
     excludes: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     every: bool = False
+    by_host_only: bool = False
 
     @property
     def given(self) -> bool:
@@ -90,6 +94,7 @@ class Chosen:
             excludes=self.excludes,
             servers=self.servers,
             everything=self.every or every,
+            by_host_only=self.by_host_only,
         )
         return inventories.load_selected(self.inventory, selection, overrides)
 
@@ -130,6 +135,7 @@ def _with_options(command: Callable[..., object], shown: Mapping[str, tuple[obje
             excludes=_texts(given.get("exclude")),
             servers=_texts(given.get("server")),
             every=given.get("every") is True,
+            by_host_only=not shown.keys() & {"group", "every"},
         )
         return command(chosen, **values)
 

@@ -15,13 +15,17 @@ LIST_HINT = "specctl inventory list"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What the command line asks for: hosts and groups add up, excludes take hosts away, servers narrow what is left."""
+    """What the command line asks for: hosts and groups add up, excludes take hosts away, servers narrow what is left.
+
+    `by_host_only`: the command has no --group and no --all to be pointed at.
+    """
 
     hosts: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     everything: bool = False
+    by_host_only: bool = False
 
 
 def select(fleet: Fleet, selection: Selection) -> tuple[tuple[Host, Server], ...]:
@@ -45,9 +49,8 @@ def select(fleet: Fleet, selection: Selection) -> tuple[tuple[Host, Server], ...
 def select_hosts(fleet: Fleet, selection: Selection) -> tuple[Host, ...]:
     """Return the chosen hosts, with or without servers."""
     if not (selection.hosts or selection.groups or selection.everything):
-        raise UsageError(
-            "no host is selected", hint="give --host NAME, --group NAME or --all (globs such as 'b300-*' work)"
-        )
+        ways = "--host NAME" if selection.by_host_only else "--host NAME, --group NAME or --all"
+        raise UsageError("no host is selected", hint=f"give {ways} (globs such as 'b300-*' work)")
     if selection.everything and (selection.hosts or selection.groups):
         raise UsageError("--all and a selection of hosts contradict each other", hint="keep one of the two")
     names = [host.name for host in fleet.hosts]
