@@ -1,0 +1,34 @@
+"""The options by which commands choose servers: what a refusal points at is what the command takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from specctl.cli import options
+from specctl.errors import UsageError
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "inventory" / "example.yaml"
+OPTION_OF = {"--host": "host", "--group": "group", "--all": "every", "--server": "server", "--exclude": "exclude"}
+
+
+@pytest.mark.parametrize(
+    "without",
+    [(), ("server",), ("group", "exclude", "every"), ("group", "exclude", "server", "every")],
+)
+def test_a_command_without_a_host_is_told_of_options_that_it_takes(without: tuple[str, ...]) -> None:
+    """Without a host the command is refused, and every option that the hint names is one of the command's own."""
+    command = cast("Callable[..., object]", options.selecting(*without)(_pairs))
+    with pytest.raises(UsageError, match="no host is selected") as refused:
+        command(inventory=[str(EXAMPLE)])
+    named = re.findall(r"--[a-z]+", str(refused.value.hint))
+    assert "--host" in named
+    assert not {OPTION_OF[option] for option in named} & set(without)
+
+
+def _pairs(chosen: options.Chosen) -> object:
+    return chosen.pairs()
