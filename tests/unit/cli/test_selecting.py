@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -22,7 +20,7 @@ OPTION_OF = {"--host": "host", "--group": "group", "--all": "every", "--server":
 )
 def test_a_command_without_a_host_is_told_of_options_that_it_takes(without: tuple[str, ...]) -> None:
     """Without a host the command is refused, and every option that the hint names is one of the command's own."""
-    command = cast("Callable[..., object]", options.selecting(*without)(_pairs))
+    command = options.selecting(*without)(_pairs)
     with pytest.raises(UsageError, match="no host is selected") as refused:
         command(inventory=[str(EXAMPLE)])
     named = re.findall(r"--[a-z]+", str(refused.value.hint))
