@@ -22,7 +22,6 @@ EVERY = "DDTREE_METRICS_EVERY"
 
 DEFAULT_BUDGET = 16
 DEFAULT_TOPK = 4
-DEFAULT_EVERY = 40
 # A verify pass of more nodes than this was nowhere found to pay; the width also sets what each request reserves of the cache.
 HIGHEST_BUDGET = 1024
 HIGHEST_TOPK = 64
@@ -33,6 +32,7 @@ LIVE_TOPK = "ddtree_topk"
 LIVE_POLICY = "ddtree_policy"
 # Numbers are all that /set_internal_state takes, so that a table is said row by row: ddtree_budget_from_4 = 8.
 ROW = re.compile(rf"({LIVE_BUDGET}|{LIVE_TOPK})_from_([0-9]{{1,6}})")
+_DECODE_LINES = "the engine's --decode-log-interval: its decode lines need a tree's among them"
 NAMES = f"{LIVE_BUDGET}, {LIVE_TOPK}, {LIVE_BUDGET}_from_N and {LIVE_TOPK}_from_N"
 
 
@@ -153,12 +153,15 @@ def _named(setting: Setting) -> dict[str, object]:
     return {LIVE_BUDGET: setting.budget, LIVE_TOPK: setting.topk}
 
 
-def every(environ: Mapping[str, str]) -> int:
-    """Return after how many steps a line of metrics is printed."""
-    return _number(environ, EVERY, DEFAULT_EVERY, low=1, high=1_000_000)
+def every(environ: Mapping[str, str], decode_lines: int) -> int:
+    """Return after how many steps a line of metrics is printed; by itself as often as the engine prints its decode line.
+
+    Never less often: to who reads the log, decode lines without a tree's among them are those of another algo.
+    """
+    return _number(environ, EVERY, decode_lines, low=1, high=decode_lines, hint=f" ({_DECODE_LINES})")
 
 
-def _number(environ: Mapping[str, str], name: str, default: int, *, low: int, high: int) -> int:
+def _number(environ: Mapping[str, str], name: str, default: int, *, low: int, high: int, hint: str = "") -> int:
     text = environ.get(name, "")
     if not text:
         return default
@@ -166,7 +169,7 @@ def _number(environ: Mapping[str, str], name: str, default: int, *, low: int, hi
         value = int(text)
     except ValueError:
         raise KnobError(f"{name}={text} is no whole number") from None
-    _within(f"{name}={value}", value, low, high)
+    _within(f"{name}={value}", value, low, high, hint)
     return value
 
 

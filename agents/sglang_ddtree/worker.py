@@ -153,6 +153,8 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
 def _book(block: int) -> settling.Book:
     if get_parallel().tp_rank != 0:
         return settling.Book(metrics.Meter(metrics.NEVER, metrics.unpublished), None, block)
-    series = metrics.Series(get_serving().served_model_name) if get_observability().enable_metrics else None
-    meter = metrics.Meter(knobs.every(os.environ), series.publish if series else metrics.unpublished)
+    told = get_observability()
+    series = metrics.Series(get_serving().served_model_name) if told.enable_metrics else None
+    every = knobs.every(os.environ, told.decode_log_interval)
+    meter = metrics.Meter(every, series.publish if series else metrics.unpublished)
     return settling.Book(meter, trace.asked_for(os.environ, installed), block)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from specctl.fleet.suggest import listed
-from specctl.lint.subject import Subject
+from specctl.lint.subject import Subject, whole
 from specctl.lint.types import Hit, Rule, RuleSet
 
 _BACKENDS = ("triton", "torch_native")
@@ -22,6 +22,8 @@ _SWITCHES: Mapping[str, str] = {
 }
 _SIZES = ("--attn-dp-size", "--dp-size", "--dcp-size", "--attn-cp-size", "--pp-size")
 _DISAGGREGATION = "--disaggregation-mode"
+_METRICS = "DDTREE_METRICS_EVERY"
+_DECODE_LINES = 40
 
 
 def _refused(subject: Subject) -> Iterator[Hit]:
@@ -30,6 +32,11 @@ def _refused(subject: Subject) -> Iterator[Hit]:
         return
     for flag, why in (*_backends(subject), *_options(subject)):
         yield Hit(message=f"{flag} does not go with the DDTREE plugin: {why}", key=subject.key(subject.find(flag)))
+
+    every, lines = whole(subject.env(_METRICS)), subject.whole("--decode-log-interval") or _DECODE_LINES
+    if every is not None and every > lines:
+        words = f"{_METRICS} is {every}, and the engine prints a decode line each {lines} steps: a tree's must be among them"
+        yield Hit(message=words, key=subject.env_key(_METRICS), remedy=f"say {lines} or less, or leave it out")
 
 
 def _backends(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -87,11 +87,12 @@ def test_bad_words_at_the_start_are_named(environ: dict[str, str], message: str)
     assert str(refused.value) == message
 
 
-def test_metrics_interval_is_read_and_checked() -> None:
-    """The line of metrics comes every 40 steps, or as often as it is asked for."""
-    assert (knobs.every({}), knobs.every({"DDTREE_METRICS_EVERY": "5"})) == (40, 5)
-    with pytest.raises(KnobError, match="DDTREE_METRICS_EVERY=0 is outside 1 to 1000000"):
-        knobs.every({"DDTREE_METRICS_EVERY": "0"})
+def test_metrics_come_as_often_as_decode_lines_or_more_often() -> None:
+    """The line of metrics comes with the engine's decode lines, or as often as it is asked for, and never less often than they."""
+    assert (knobs.every({}, 40), knobs.every({}, 1), knobs.every({"DDTREE_METRICS_EVERY": "5"}, 40)) == (40, 1, 5)
+    for asked in ("0", "41"):
+        with pytest.raises(KnobError, match=f"DDTREE_METRICS_EVERY={asked} is outside 1 to 40 .*--decode-log-interval"):
+            knobs.every({"DDTREE_METRICS_EVERY": asked}, 40)
 
 
 def test_policy_decides_by_requests() -> None:

@@ -25,6 +25,25 @@ CASES = (
         kept=Made(of="plugin", algo="dflash", options={"--prefill-attention-backend": "triton"}),
         key="options.--prefill-attention-backend",
     ),
+    Case(
+        rule="E017",
+        broken=Made(of="plugin", algo="ddtree", env={"DDTREE_METRICS_EVERY": "41"}),
+        says="DDTREE_METRICS_EVERY is 41, and the engine prints a decode line each 40 steps: a tree's must be among them",
+        kept=Made(of="plugin", algo="ddtree", env={"DDTREE_METRICS_EVERY": "40"}),
+        key="env.DDTREE_METRICS_EVERY",
+    ),
+    Case(
+        rule="E017",
+        broken=Made(
+            of="plugin",
+            algo="ddtree",
+            env={"DDTREE_METRICS_EVERY": "9"},
+            options={"--decode-log-interval": 8},
+        ),
+        says="DDTREE_METRICS_EVERY is 9, and the engine prints a decode line each 8 steps",
+        kept=Made(of="plugin", algo="ddtree", options={"--decode-log-interval": 8}),
+        key="env.DDTREE_METRICS_EVERY",
+    ),
 )
 
 
