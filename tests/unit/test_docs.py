@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import shlex
@@ -25,6 +26,8 @@ CODE_LINE = re.compile(r"^(?: {4})?(?:\$ )?((?:[A-Z_]+=\S+ )*specctl .*)$")
 SPAN = re.compile(r"`(specctl [^`]+)`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 ELSEWHERE = ("https://", "http://", "mailto:")
+# Making the whole tree of commands takes as long as reading a hundred command lines.
+whole_command = functools.cache(typer.main.get_command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,7 @@ def spelled(text: str) -> Iterator[list[str]]:
 
 def parse(words: Sequence[str], *, whole: bool) -> None:
     """Read a command line as specctl would, without running it; what a mere mention leaves out is forgiven."""
-    command, rest = typer.main.get_command(command_line.app), list(words)
+    command, rest = whole_command(command_line.app), list(words)
     while isinstance(command, typer.core.TyperGroup) and rest and not rest[0].startswith("-"):
         name = rest.pop(0)
         if name not in command.commands:
