@@ -8,11 +8,11 @@ from __future__ import annotations
 import torch
 
 
-def full(seen: torch.Tensor, lengths: torch.Tensor, size: int) -> torch.Tensor:
-    """Return the flat mask of trees `seen` [R, N, N] behind `lengths` [R] tokens each, in `size` places.
+def full(seen: torch.Tensor, lengths: torch.Tensor, most: int) -> torch.Tensor:
+    """Return the flat mask of trees `seen` [R, N, N] behind `lengths` [R] tokens each, in N × (`most` + R × N) places.
 
-    `size` is a bound that the host knows, N × (sum of lengths + R × N) or more: nothing is read from the device. Every node
-    sees all that was decided before the tree.
+    `most` is a bound of the sum of lengths that the host knows: nothing is read from the device. With R times the model's context
+    or less, a mask is no larger than what the engine's graphs have room for. Every node sees all that was decided before the tree.
     """
     requests, nodes, _ = seen.shape
     places = torch.arange(nodes, device=seen.device)
@@ -21,6 +21,6 @@ def full(seen: torch.Tensor, lengths: torch.Tensor, size: int) -> torch.Tensor:
     begins = (ends - columns * nodes).view(requests, 1, 1)
     rows = begins + places.view(1, nodes, 1) * columns.view(requests, 1, 1)
     at = rows + lengths.long().view(requests, 1, 1) + places.view(1, 1, nodes)
-    mask = torch.ones(size, dtype=torch.bool, device=seen.device)
+    mask = torch.ones(nodes * (most + requests * nodes), dtype=torch.bool, device=seen.device)
     mask[at.flatten()] = seen.flatten()
     return mask

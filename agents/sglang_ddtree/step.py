@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class Room:
     """Where a step's tokens go: each request's `lengths` [R] and the `places` [R, …] in the cache that come after them.
 
-    `bounds` are lengths that the host knows, without what the step adds: the true ones, or more. `most` bounds their sum with
-    what the step adds.
+    `bounds` are lengths that the host knows: the true ones, where they are `exact`, else more, with what the step adds. `most`
+    bounds the sum of the true ones.
     """
 
     lengths: torch.Tensor
@@ -90,8 +90,7 @@ def decode(
     )
     shown = None
     if worker.book.traced is not None:
-        # Copied: the scheduler goes on with the lengths in place.
-        shown = settling.Shown(lengths=room.lengths.clone(), trees=trees, picks=picks, walked=walked)
+        shown = settling.Shown(lengths=room.lengths, trees=trees, picks=picks, walked=walked)
     setattr(result, settling.CARRIED, settling.Step(begun=begun, shown=shown))
     return result
 
@@ -127,31 +126,44 @@ def _result(
 
 def _room(worker: DDTreeWorker, batch: engine.Batch, width: int) -> Room:
     """Find the next `width` places of each request: the scheduler reserved them before the step."""
-    lengths = batch.seq_lens
-    if lengths.device.type != "cpu":
-        # They may come from the stream of the step before.
-        lengths.record_stream(torch.get_device_module(lengths.device).current_stream())
+    context = worker.model_runner.model_config.context_len
+    _cut(batch, context)
+    lengths, requests = batch.seq_lens, len(batch.seq_lens)
     table = worker.model_runner.req_to_token_pool.req_to_token
     places = assign_extend_cache_locs_func(
         req_pool_indices=batch.req_pool_indices,
         req_to_token=table,
         start_offset=lengths,
         end_offset=lengths + width,
-        batch_size=len(lengths),
+        batch_size=requests,
         draft_token_num=width,
         device=lengths.device,
-    ).view(len(lengths), width)
+    ).view(requests, width)
     known, reserved = batch.seq_lens_cpu, batch.spec_info.nxt_kv_lens_cpu
-    sums = [int(known.sum()) + width * len(lengths)] if known is not None else []
-    sums += [int(reserved.sum())] if reserved is not None else []
-    longest = len(lengths) * (worker.model_runner.model_config.context_len + width)
+    sums = [int(known.sum())] if known is not None else []
+    sums += [int(reserved.sum()) - width * requests] if reserved is not None else []
     return Room(
         lengths=lengths,
         places=places,
         bounds=reserved if known is None else known,
         exact=known is not None,
-        most=min(max(sums), longest),
+        most=min(max(sums), requests * context),
     )
+
+
+def _cut(batch: engine.Batch, context: int) -> None:
+    """Cut the lengths of a batch to the model's context, for this step: the scheduler has its own again after it.
+
+    A request that ended with the step before is still in a batch that was begun before that was known. A path may have taken it
+    past the end of the context, where no mask has room for it; what is decoded for it is for nobody.
+    """
+    lengths = batch.seq_lens
+    if lengths.device.type != "cpu":
+        # They may come from the stream of the step before.
+        lengths.record_stream(torch.get_device_module(lengths.device).current_stream())
+    batch.seq_lens = lengths.clamp(max=context)
+    if batch.seq_lens_cpu is not None:
+        batch.seq_lens_cpu = batch.seq_lens_cpu.clamp(max=context)
 
 
 def _plan(worker: DDTreeWorker, batch: engine.Batch, room: Room, width: int) -> engine.Plan:
@@ -205,7 +217,7 @@ def _verify(
         draft_token=trees.tokens.flatten(),
         positions=tree_torch.positions(trees, room.lengths).flatten(),
         draft_token_num=width,
-        custom_mask=masks.full(seen, room.lengths, width * room.most),
+        custom_mask=masks.full(seen, room.lengths, room.most),
         capture_hidden_mode=CaptureHiddenMode.FULL,
         kv_loc_plan=plan,
     )

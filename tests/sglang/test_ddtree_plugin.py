@@ -246,6 +246,23 @@ def test_mutants_change_the_text(tree: Engine, plain: Plain, mutant: str) -> Non
     assert [answer.tokens for answer in tree.ask_all(cases.plain_bodies())] == plain.texts
 
 
+def test_paths_past_the_end_of_the_context_end_a_text_alone(tree: Engine, plain: Plain) -> None:
+    """Where every draft is right, last paths reach past the end of the context: texts end there, and the server serves on."""
+    left = range(3 * BLOCK, 4 * BLOCK)
+    tree.mutate("first path accepted")
+    try:
+        for knobs in (CHAIN, TREE):
+            assert tree.turn(**knobs)
+            bodies = [cases.greedy(cases.prompt(60, cases.CONTEXT - rest), tokens=rest) for rest in left]
+            # The engine itself keeps the last two places free.
+            assert [len(answer.tokens) for answer in tree.ask_all(bodies)] == [rest - 2 for rest in left]
+            assert max(answer.accept_length for answer in tree.ask_all(bodies[:1])) > 2
+    finally:
+        tree.mutate("")
+        tree.flush()
+    assert [answer.tokens for answer in tree.ask_all(cases.plain_bodies())] == plain.texts
+
+
 def going_on(engine: Engine, plain: Plain, *, fresh: bool) -> list[float]:
     """Return accept lengths of prompts that go on from the plain texts: in the cache that trees left, or read afresh."""
     engine.flush()

@@ -53,6 +53,20 @@ def sibling_accepted(
     return walk(trees, seen, picks, longest)
 
 
+def first_path_accepted(
+    walk: Callable[..., object], trees: object, seen: torch.Tensor, picks: torch.Tensor, longest: int
+) -> object:
+    """Have the target agree with each node's first child: every draft is right, down to the tree's end."""
+    if chosen("first path accepted"):
+        picks = picks.clone()
+        for node in range(picks.shape[1] - 1, 0, -1):
+            parent = trees.parents[:, node : node + 1]  # type: ignore[attr-defined]  # the plugin's trees
+            token = trees.tokens[:, node : node + 1]  # type: ignore[attr-defined]  # the plugin's trees
+            drafted = trees.depths[:, node : node + 1] > 0  # type: ignore[attr-defined]  # the plugin's trees
+            picks.scatter_(1, parent, torch.where(drafted, token, picks.gather(1, parent)))
+    return walk(trees, seen, picks, longest)
+
+
 def load() -> None:
     """Put the mutants in place."""
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType  # type: ignore[import-not-found]  # the engine's
@@ -63,5 +77,6 @@ def load() -> None:
         ("keeping.move", keys_not_moved),
         ("keeping.along", states_not_gathered),
         ("tree_torch.walk", sibling_accepted),
+        ("tree_torch.walk", first_path_accepted),
     ):
         HookRegistry.register(f"sglang_ddtree.{target}", mutant, HookType.AROUND)
