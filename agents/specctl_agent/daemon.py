@@ -63,6 +63,8 @@ def assemble(
     orders.load()
     journal = DecisionJournal(config.state, keeping.complaints)
     intents = Intents(config.state / INTENTS, boot=clock.now().boot, wall=lambda: clock.now().wall_s)
+    if intents.unread is not None:
+        keeping.complaints.trouble(INTENTS, intents.unread)
     places = Places(config.servers)
     models = Models(keeping.complaints)
     means = Tools(

@@ -5,6 +5,7 @@ One JSON line a step, synced; bounded, by leaving out what ended long ago. A lin
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -48,14 +49,24 @@ class Intent:
 
 
 class Intents:
-    """The journal of one host's agent. Every method but `open_ones` writes, and raises IntentError where the disk refuses."""
+    """The journal of one host's agent, for the errands of all its servers at the same time.
+
+    `begin`, `mark` and `end` write, and raise IntentError where the disk refuses. `unread`: why the past is not known, or None.
+    """
 
     def __init__(self, path: Path, *, boot: str, wall: Callable[[], float]) -> None:
         self._path = path
         self._boot = boot
         self._wall = wall
+        # The loop asks for what is known, and must not wait for a disk: two locks, the file's taken before the other.
+        self._file_lock = threading.Lock()
         self._lock = threading.Lock()
-        self._known = {intent.id: intent for intent in _read(path)}
+        self.unread: str | None = None
+        self._known: dict[str, Intent] = {}
+        try:
+            self._known = {intent.id: intent for intent in _read(path)}
+        except OSError as error:
+            self.unread = f"cannot be read: {error.strerror}; what was begun before is not known"
 
     @property
     def all(self) -> tuple[Intent, ...]:
@@ -70,20 +81,20 @@ class Intents:
     def begin(self, server: str, cost: Cost, old: Mode, new: Mode, reason: str) -> Errand:
         """Write down what is about to be done; returns the errand that carries it out."""
         intent = Intent(id=uuid.uuid4().hex, server=server, cost=cost, old=old, new=new, reason=reason, boot=self._boot)
-        self._write(
-            {
-                "id": intent.id,
-                "step": BEGUN,
-                "server": server,
-                "cost": cost.value,
-                "old": str(old),
-                "new": str(new),
-                "reason": reason,
-                "boot": self._boot,
-            }
-        )
-        with self._lock:
-            self._known[intent.id] = intent
+        fields = {
+            "id": intent.id,
+            "step": BEGUN,
+            "server": server,
+            "cost": cost.value,
+            "old": str(old),
+            "new": str(new),
+            "reason": reason,
+            "boot": self._boot,
+        }
+        with self._file_lock:
+            self._write(fields)
+            with self._lock:
+                self._known[intent.id] = intent
         return self.errand(intent)
 
     def errand(self, intent: Intent) -> Errand:
@@ -92,17 +103,19 @@ class Intents:
 
     def mark(self, intent_id: str, step: str, facts: Mapping[str, object] = NOTHING) -> None:
         """Write down a step that is about to be taken."""
-        self._write({"id": intent_id, "step": step, "facts": dict(facts)})
-        with self._lock:
-            found = self._known[intent_id]
-            self._known[intent_id] = replace(found, steps=(*found.steps, (step, dict(facts))))
+        with self._file_lock:
+            self._write({"id": intent_id, "step": step, "facts": dict(facts)})
+            with self._lock:
+                found = self._known[intent_id]
+                self._known[intent_id] = replace(found, steps=(*found.steps, (step, dict(facts))))
 
     def end(self, intent_id: str, outcome: str) -> None:
         """Write down how it ended."""
-        self._write({"id": intent_id, "step": ENDED, "outcome": outcome})
-        with self._lock:
-            self._known[intent_id] = replace(self._known[intent_id], outcome=outcome)
-        self._shorten()
+        with self._file_lock:
+            self._write({"id": intent_id, "step": ENDED, "outcome": outcome})
+            with self._lock:
+                self._known[intent_id] = replace(self._known[intent_id], outcome=outcome)
+            self._shorten()
 
     def _write(self, fields: Mapping[str, object]) -> None:
         line = json.dumps({**fields, "wall_s": round(self._wall(), 3)}, separators=(",", ":")).encode() + b"\n"
@@ -112,7 +125,9 @@ class Intents:
                 # A line that a crash tore apart must not take ours with it.
                 size = os.fstat(descriptor).st_size
                 torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-                os.write(descriptor, b"\n" + line if torn else line)
+                whole = b"\n" + line if torn else line
+                if os.write(descriptor, whole) < len(whole):  # no error: a disk that is full takes what it still can
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -121,15 +136,15 @@ class Intents:
 
     def _shorten(self) -> None:
         """Write the journal anew without what ended long ago, once it is long; a disk that refuses leaves it as it is."""
-        if self._path.stat().st_size <= MOST_BYTES:
-            return
-        with self._lock:
-            ended = [intent.id for intent in self._known.values() if intent.outcome is not None]
-            for gone in ended[: max(0, len(ended) - KEPT_ENDED)]:
-                del self._known[gone]
-            kept = set(self._known)
         scratch = self._path.with_name(f"{self._path.name}.new")
         try:
+            if self._path.stat().st_size <= MOST_BYTES:
+                return
+            with self._lock:
+                ended = [intent.id for intent in self._known.values() if intent.outcome is not None]
+                for gone in ended[: max(0, len(ended) - KEPT_ENDED)]:
+                    del self._known[gone]
+                kept = set(self._known)
             lines = [line for line in self._path.read_bytes().splitlines(keepends=True) if _id_of(line) in kept]
             with scratch.open("wb") as file:
                 file.write(b"".join(lines))
@@ -152,7 +167,7 @@ def _id_of(line: bytes) -> str:
 
 
 def _read(path: Path) -> tuple[Intent, ...]:
-    """Read the journal; what cannot be read of it is no intent."""
+    """Read the journal; a line that cannot be meant is no intent. Raises OSError."""
     try:
         with path.open("rb") as file:
             lines = file.read(4 * MOST_BYTES).splitlines()

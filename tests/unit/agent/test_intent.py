@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,52 @@ def test_the_journal_stays_bounded_and_keeps_what_is_open(tmp_path: Path) -> Non
     again = opened(tmp_path)
     assert [intent.id for intent in again.open_ones("lab")] == [kept.id]
     assert len(again.all) <= 1 + KEPT_ENDED + 1
+
+
+def test_no_step_of_another_server_is_lost_while_the_journal_is_shortened(tmp_path: Path) -> None:
+    """Servers act at the same time: what one of them has begun stays on the disk while another one's end shortens the journal."""
+    journal = opened(tmp_path)
+    filler = {"facts": "x" * (MOST_BYTES // 16)}
+
+    def act(server: str) -> list[str]:
+        left_open = []
+        for turn in range(30):
+            errand = journal.begin(server, Cost.LIVE, DDTREE, DFLASH, "why")
+            if turn % 3:
+                left_open.append(errand.id)
+            else:
+                errand.mark("telling", filler)
+                journal.end(errand.id, "done")
+        return left_open
+
+    names = [f"lab{number}" for number in range(4)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        begun = dict(zip(names, pool.map(act, names), strict=True))
+    again = opened(tmp_path)
+    assert {name: [intent.id for intent in again.open_ones(name)] for name in names} == begun
+
+
+def test_a_step_that_is_not_whole_on_the_disk_was_not_written(tmp_path: Path) -> None:
+    """A disk that fills in the middle of a line takes a part of it and calls that well: the step counts as refused all the same."""
+    journal = opened(tmp_path)
+    errand = journal.begin("lab", Cost.LIVE, DDTREE, DFLASH, "why")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "intents.jsonl").stat().st_size + 20, limits[1]))
+    try:
+        with pytest.raises(IntentError, match="cannot be written"):
+            errand.mark("telling", {"changes": {}})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert journal.open_ones("lab")[0].steps == ()
+
+
+def test_a_journal_that_cannot_be_read_stops_no_agent(tmp_path: Path) -> None:
+    """A folder in its place, another user's file: the agent starts, says so, and begins nothing that it cannot write down."""
+    (tmp_path / "intents.jsonl").mkdir()
+    journal = opened(tmp_path)
+    assert journal.unread == "cannot be read: Is a directory; what was begun before is not known"
+    with pytest.raises(IntentError, match="Is a directory"):
+        journal.begin("lab", Cost.LIVE, DDTREE, DFLASH, "why")
 
 
 def test_each_step_is_one_synced_line(tmp_path: Path) -> None:
