@@ -25,6 +25,7 @@ from specctl_agent.actuators import (
     Cost,
     DoorError,
     Errand,
+    IntentError,
     Moved,
     Outcome,
     Refused,
@@ -32,7 +33,7 @@ from specctl_agent.actuators import (
 )
 from specctl_agent.actuators.live import Live
 from specctl_agent.actuators.restart import BACK, REQUESTED, TAKEN, Restart, Spot, taken_of
-from specctl_agent.intent import Intent, IntentError, Intents
+from specctl_agent.intent import Intent, Intents
 
 EVIDENCE = 8
 
@@ -208,8 +209,8 @@ class Acting:
             proof="proven" if isinstance(proof, Proven) else None,
             evidence=tuple(_line(each) for each in evidence_of(proof)),
         )
+        errand.note("noting")
         try:
-            errand.mark("noting", {})
             requests.file_request(self.spot.requests, wanted)
         except OSError:
             return

@@ -17,16 +17,12 @@ from pathlib import Path
 from specctl.control.mode import Mode
 from specctl.control.mode import parse as parse_mode
 from specctl.rollout import reading
-from specctl_agent.actuators import NOTHING, Cost, Errand
+from specctl_agent.actuators import NOTHING, Cost, Errand, IntentError
 
 NAME = "intents.jsonl"
 MOST_BYTES = 256 << 10
 KEPT_ENDED = 50
 BEGUN, ENDED = "begun", "ended"
-
-
-class IntentError(Exception):
-    """An intent cannot be written down, so nothing may be done; carries why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

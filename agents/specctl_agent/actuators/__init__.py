@@ -5,6 +5,7 @@ An actuator acts on one server. It never decides, and it never judges whether th
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,16 +28,26 @@ class Cost(enum.Enum):
     RESTART = "restart"
 
 
+class IntentError(Exception):
+    """A step cannot be written down, so it may not be taken; carries why."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
     """One switch under way: its id, why it is made, and where each step is written down before it is taken.
 
-    `mark` must have the step on the disk when it returns: whoever finds the errand after a crash knows from it what to mend.
+    `mark` must have the step on the disk when it returns, and raises IntentError where it has not: whoever finds the errand after a
+    crash knows from it what to mend.
     """
 
     id: str
     reason: str
     mark: Callable[[str, Mapping[str, object]], None]
+
+    def note(self, step: str, facts: Mapping[str, object] = NOTHING) -> None:
+        """Write down a step that only undoes, or tells of what is done: a disk that refuses keeps nobody from those."""
+        with contextlib.suppress(IntentError):
+            self.mark(step, facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

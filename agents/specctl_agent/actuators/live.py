@@ -157,7 +157,7 @@ class Live:
 
     def revert(self, old: Mode, errand: Errand) -> Outcome:
         """Tell the engine what it ran before, whole: nothing is known of what it runs now."""
-        errand.mark("telling back", {"mode": str(old)})
+        errand.note("telling back", {"mode": str(old)})
         changes = engine_live.fields(self.server.profile, old)
         with self.turn:
             reply = self.engine.set(changes)

@@ -197,7 +197,7 @@ class Restart:
             serving = outcome.serving if isinstance(outcome, Broken) else None
             said = f"{outcome.reason}; " if not isinstance(outcome, Moved) else ""
             return Broken(reason=f"{said}requests do not come back: {error}", serving=serving)
-        errand.mark(BACK, {})
+        errand.note(BACK)
         return outcome
 
     def reopen(self, taken: Taken, errand: Errand) -> str | None:

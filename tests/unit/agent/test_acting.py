@@ -6,8 +6,9 @@ import json
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -184,6 +185,71 @@ def test_a_disk_that_fills_up_keeps_nobody_away(servers: Path, state: Path, tmp_
     (mended,) = made.mend(running=DDTREE)
     assert (mended.result, diary.read_text().split()) == ("refused", ["off", "on", "on"])
     assert made.mend(running=DDTREE) == ()
+
+
+@contextmanager
+def refusing(state: Path) -> Iterator[Callable[[], None]]:
+    """Give what makes the journal refuse from then on; with the block's end it takes steps again, after those that it had."""
+    journal, kept = state / "intents.jsonl", bytearray()
+
+    def refuse() -> None:
+        kept.extend(journal.read_bytes())
+        journal.unlink()
+        journal.mkdir()
+
+    yield refuse
+    journal.rmdir()
+    journal.write_bytes(kept)
+
+
+def test_a_disk_that_fills_up_hides_no_live_change(servers: Path, state: Path, engine: Stub) -> None:
+    """The engine took the change and no further step can be written: it is reported done, and its end is written later."""
+    agentstub.deployed(servers, engine.port)
+    made = hands(servers, state)
+    with refusing(state) as refuse:
+
+        def takes(changes: Mapping[str, object]) -> list[bool]:
+            if changes["speculative_algorithm"] == "DFLASH":
+                refuse()
+            return [True]
+
+        engine.takes = takes
+        report = act(made)
+    assert (report.result, report.mode, "cannot be written" in report.reason) == ("done", DFLASH, True)
+    (mended,) = made.mend(running=DFLASH)
+    assert (mended.result, mended.mode, made.mend(running=DFLASH)) == ("done", DFLASH, ())
+
+
+def test_a_disk_that_fills_up_keeps_half_a_yes_from_nothing(servers: Path, state: Path, engine: Stub) -> None:
+    """Half of the ranks took it and no step can be written: the engine is told back all the same."""
+    agentstub.deployed(servers, engine.port)
+    with refusing(state) as refuse:
+
+        def takes(changes: Mapping[str, object]) -> list[bool]:
+            if changes["speculative_algorithm"] == "DDTREE":
+                return [True]
+            refuse()
+            return [True, False]
+
+        engine.takes = takes
+        report = act(hands(servers, state))
+    assert (report.result, report.mode, engine.state["speculative_algorithm"]) == ("reverted", DDTREE, "DDTREE")
+
+
+def test_a_disk_that_fills_up_hides_no_restart(servers: Path, state: Path, tmp_path: Path, engine: Stub) -> None:
+    """The performer is done and no further step can be written: requests come again, and it is reported done."""
+    with refusing(state) as refuse:
+
+        def answer(asked: Request) -> Result:
+            refuse()
+            return agentstub.done(asked)
+
+        report, diary, _ = restarted(servers, state, tmp_path, engine, answer)
+    assert (report.result, report.mode, diary) == ("done", DFLASH, ["off", "on"])
+    assert "cannot be written" in report.reason
+    made = hands(servers, state)
+    (mended,) = made.mend(running=DFLASH)
+    assert (mended.result, mended.mode, made.mend(running=DFLASH)) == ("done", DFLASH, ())
 
 
 def test_standby_has_its_place_and_no_actuator(servers: Path, state: Path, engine: Stub) -> None:

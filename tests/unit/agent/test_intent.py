@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from specctl_agent.actuators import Cost
-from specctl_agent.intent import KEPT_ENDED, MOST_BYTES, IntentError, Intents
+from specctl_agent.actuators import Cost, IntentError
+from specctl_agent.intent import KEPT_ENDED, MOST_BYTES, Intents
 from tests.agentworld import DDTREE, DFLASH
 
 
