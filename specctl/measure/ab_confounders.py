@@ -23,6 +23,7 @@ DRIFT_PART = 0.03
 CLIENT_PART = 0.85
 FOREIGN_PART = 0.10
 STOLEN_PART = 0.02
+BURST_PART = 0.10
 CLOCKS, THROTTLING, THERMAL, PROCESSES = "clocks", "throttling", "thermal state", "other processes on the GPUs"
 NO_GPU = "the engine computes on the processors alone"
 
@@ -244,6 +245,11 @@ def _client(seen: Seen) -> Confounder:
     if not busy:
         return _unknown(name, "the sender was not timed")
     text = f"sending took at most {100 * max(busy):.0f} % of a core"
+    bursts, requests = (
+        sum(counts) for counts in zip(*((run.bursts, run.requests) for _, run in seen.runs()), strict=True)
+    )
+    if bursts > BURST_PART * requests:
+        return _found(name, f"{bursts} of {requests} answers came in bursts, not as they were made; {text}")
     return (_found if max(busy) > CLIENT_PART else _out)(name, text)
 
 

@@ -165,6 +165,7 @@ def figures_of(row: Wire) -> Figures:
         window_s=number("window_s"),
         requests=reading.whole(row.get("requests")) or 0,
         failed=reading.whole(row.get("failed")) or 0,
+        bursts=reading.whole(row.get("bursts")) or 0,
         output_tokens=reading.whole(row.get("output_tokens")) or 0,
         tokens_s=number("tokens_s"),
         request_tokens_s=number("request_tokens_s"),
@@ -183,6 +184,7 @@ def figures_of(row: Wire) -> Figures:
         foreign_tokens=number("foreign_tokens"),
         client_busy_ratio=number("client_busy_ratio"),
         late_s=number("late_s"),
+        client_lag_s=number("client_lag_s"),
         gpus=_gpus(row.get("gpus")),
     )
 

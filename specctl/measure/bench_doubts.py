@@ -68,6 +68,19 @@ def _foreign(told: Figures) -> list[str]:
 
 
 def _sender(told: Figures) -> list[str]:
+    return [*_bursts(told), *_busy(told)]
+
+
+def _bursts(told: Figures) -> list[str]:
+    if not told.bursts:
+        return []
+    rest = "EACH and STEPS/S are of the others" if told.bursts < told.requests else "EACH and STEPS/S are not known"
+    return [
+        f"{told.bursts} of {told.requests} answers came in bursts, not as they were made: {rest}, token times mean little"
+    ]
+
+
+def _busy(told: Figures) -> list[str]:
     busy = told.client_busy_ratio
     if busy is not None and busy > BUSY_RATIO:
         return [f"the sender took {busy:.2f} of a core: it may have been the bottleneck, not the engine"]

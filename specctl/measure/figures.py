@@ -9,6 +9,8 @@ counts when its chunk came inside the window, and none outside does.
   for /generate (sglang 0.5.23, benchmark/serving.py: `adjust_itl = chunk_gap / num_new_tokens`).
 - *time per output token* (TPOT) of a request: from its first chunk to its last, over the tokens after the first chunk; its inverse
   is the request's tokens a second.
+- *burst*: an answer whose chunks did not come as they were made but were gathered on the way (a busy sender, a proxy, a network
+  that stood still). It has no decoding time, so that neither TPOT nor verify steps a second are told of it.
 - *accept length*: tokens a verify step of one request, bonus included, over requests that began and ended inside the window, one
   prefill token taken off each (design: metric truth). *Verify steps a second*: the same requests' steps over their decoding time,
   so that tokens and steps are on one basis.
@@ -23,6 +25,10 @@ from statistics import fmean, median
 
 from specctl.measure.intervals import quantile
 from specctl.measure.load import Closed, GpuReading, Run, Timing, Window
+
+# No engine makes a verify step, and no network brings one, so soon after the one before: such a chunk was read together with it.
+TOGETHER_S = 0.0002
+BURST_PART = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +67,17 @@ class GpuFigures:
 class Figures:
     """One run in figures; seconds, tokens a second; None where the run does not tell.
 
-    `requests`: whole ones that began and ended inside the window; `failed`: requests of the run without a whole answer.
-    `in_flight`: mean number in flight during the window. `foreign_requests`, `foreign_tokens`: what the engine served meanwhile
-    beyond ours, by its counters over the whole run; None where it has none. `cached_ratio`: part of the prompts' tokens that came
-    from the engine's prefix cache. `client_busy_ratio`: part of one core that sending and reading took; `client_lag_s`: how late an
-    alarm of the sender's came (p95).
+    `requests`: whole ones that began and ended inside the window; `bursts`: how many of them came in bursts; `failed`: requests of
+    the run without a whole answer. `in_flight`: mean number in flight during the window. `foreign_requests`, `foreign_tokens`: what
+    the engine served meanwhile beyond ours, by its counters over the whole run; None where it has none. `cached_ratio`: part of the
+    prompts' tokens that came from the engine's prefix cache. `client_busy_ratio`: part of one core that sending and reading took;
+    `client_lag_s`: how late an alarm of the sender's came (p95).
     """
 
     window_s: float | None = None
     requests: int = 0
     failed: int = 0
+    bursts: int = 0
     output_tokens: int = 0
     tokens_s: float | None = None
     request_tokens_s: float | None = None
@@ -109,6 +116,7 @@ def figures(run: Run) -> Figures:
         window_s=window.span_s,
         requests=len(inside),
         failed=failed,
+        bursts=sum(len(each.at_s) > 1 and decoding_s(each) is None for each in inside),
         output_tokens=tokens,
         tokens_s=tokens / window.span_s,
         request_tokens_s=median([1 / tpot for tpot in tpots]) if tpots else None,
@@ -200,11 +208,22 @@ def gaps(timing: Timing, window: Window) -> Iterator[tuple[float, int]]:
             yield at_s - before_s, count - before
 
 
+def decoding_s(timing: Timing) -> float | None:
+    """Return the seconds from a request's first chunk to its last; None where that is not how long it decoded.
+
+    So it is of one chunk alone, and of a burst: over a quarter of the chunks right behind the one before.
+    """
+    apart = [later - sooner for sooner, later in itertools.pairwise(timing.at_s)]
+    together = sum(gap < TOGETHER_S for gap in apart)
+    return None if not apart or together > BURST_PART * len(apart) else sum(apart)
+
+
 def tpot_of(timing: Timing) -> float | None:
-    """Return a request's time per output token; None where all its tokens came at once."""
-    if len(timing.at_s) < 2:
+    """Return a request's time per output token; None where all its tokens came at once, or in a burst."""
+    span_s = decoding_s(timing)
+    if span_s is None:
         return None
-    tokens, span_s = timing.counts[-1] - timing.counts[0], timing.at_s[-1] - timing.at_s[0]
+    tokens = timing.counts[-1] - timing.counts[0]
     return span_s / tokens if tokens > 0 and span_s > 0 else None
 
 
@@ -212,16 +231,16 @@ def acceptance(inside: Sequence[Timing]) -> tuple[float | None, float | None]:
     """Return accept length and verify steps a second of requests that are whole inside a window.
 
     Both None where any of them does not tell its verify steps: a part of a sum is no sum. The first token of each request is of
-    its prefill and is no step's.
+    its prefill and is no step's. Verify steps a second are of the requests that tell how long they decoded; None where none does.
     """
     told = [each for each in inside if each.verify_steps]
     if not told or len(told) < len(inside):
         return None, None
     steps = sum(each.verify_steps or 0 for each in told)
     tokens = sum((each.output_tokens or 0) - 1 for each in told)
-    spans = [each.at_s[-1] - each.at_s[0] for each in told if len(each.at_s) > 1]
-    busy_s = sum(spans)
-    return tokens / steps, steps / busy_s if busy_s > 0 and len(spans) == len(told) else None
+    timed = [(each.verify_steps or 0, span_s) for each in told if (span_s := decoding_s(each)) is not None]
+    busy_s = sum(span_s for _, span_s in timed)
+    return tokens / steps, sum(count for count, _ in timed) / busy_s if busy_s > 0 else None
 
 
 def in_flight(timings: Sequence[Timing], window: Window) -> float:

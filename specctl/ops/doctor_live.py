@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from specctl.control.sample.engine import EngineInfo
 from specctl.doctor import lines
 from specctl.doctor.evidence import OWN_RUN, Evidence, GpuLook, Log, Observation, Served, Speed
-from specctl.measure.figures import figures, foreign
+from specctl.measure.figures import decoding_s, figures, foreign
 from specctl.measure.load import Closed, Level, Prompt, Run
 from specctl.ops import doctor_gpus, doctor_look
 from specctl.ops.doctor_files import reader_of
@@ -107,7 +107,7 @@ def _served(run: Run) -> tuple[Served, ...]:
         Served(
             tokens=one.output_tokens,
             verify_calls=one.verify_steps,
-            decode_s=one.at_s[-1] - one.at_s[0] if len(one.at_s) > 1 else None,
+            decode_s=decoding_s(one),
             finish=one.finish,
         )
         for one in run.timings

@@ -64,6 +64,7 @@ PLANTED = [
     ("concurrency", running(in_flight=0.5), "requests in flight at 1: A 1.0, B 0.9"),
     ("prefix cache", running(cached_ratio=0.6), "15 % more in one arm"),
     ("the sender's own speed", running(client_busy_ratio=0.97), "97 % of a core"),
+    ("the sender's own speed", running(requests=8, bursts=8), "8 of"),
     ("restarts", around(upset="the server was started anew"), "segment 2 (B) (the server was started anew)"),
 ]
 

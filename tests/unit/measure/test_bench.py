@@ -97,6 +97,14 @@ def test_every_figure_is_summed_up() -> None:
     ("figures", "words"),
     [
         (one_run(9.0, client_busy_ratio=0.9), "the sender took 0.90 of a core"),
+        (
+            one_run(9.0, bursts=2),
+            "2 of 30 answers came in bursts, not as they were made: EACH and STEPS/S are of the others",
+        ),
+        (
+            one_run(9.0, bursts=30),
+            "30 of 30 answers came in bursts, not as they were made: EACH and STEPS/S are not known",
+        ),
         (one_run(9.0, client_lag_s=0.25), "its alarms came 250 ms late"),
         (one_run(9.0, cached_ratio=0.5), "50 % of the prompts' tokens came from the prefix cache"),
         (one_run(9.0, foreign_requests=3.0, foreign_tokens=40.0), "served 3 other requests with 40 tokens meanwhile"),

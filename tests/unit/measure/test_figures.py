@@ -236,3 +236,37 @@ def test_cache_is_told() -> None:
     cached = [replace(answer(at, at + 1.0), cached_tokens=15) for at in (1.0, 2.0)]
     assert figures(run([warm, *cached])).cached_ratio == pytest.approx(0.75)
     assert figures(run([warm, replace(answer(1.0, 2.0), cached_tokens=None)])).cached_ratio is None
+
+
+def test_a_burst_has_no_decoding_time() -> None:
+    """An answer whose chunks were gathered on the way tells no speed and no steps a second; its tokens and steps count."""
+    timings = [answer(0.0, 1.0, warmup=True, verify_steps=3)]
+    timings += [answer(at, at + 1.0, verify_steps=3) for at in (1.0, 2.0)]
+    late = replace(timings[2], at_s=tuple(2.9 + 1e-5 * place for place in range(10)), verify_steps=6)
+    found = figures(run([*timings[:2], late]))
+    assert (found.requests, found.bursts) == (2, 1)
+    assert found.accept_length == pytest.approx(18 / 9)
+    assert found.verify_steps_s == pytest.approx(3 / 0.9)
+    assert found.request_tokens_s == pytest.approx(10.0)
+
+
+def test_where_all_came_in_bursts_no_speed_of_a_request_is_known() -> None:
+    """Whole answers that come at once have a throughput, and nothing is made up for one request."""
+    timings = [answer(0.0, 1.0, warmup=True, verify_steps=3)]
+    timings += [
+        replace(answer(at, at + 1.0, verify_steps=3), at_s=tuple(at + 1 - 1e-5 * place for place in range(9, -1, -1)))
+        for at in (1.0, 2.0)
+    ]
+    found = figures(run(timings))
+    assert found.bursts == found.requests == 2
+    assert found.tokens_s == pytest.approx(10.0)
+    assert (found.request_tokens_s, found.verify_steps_s, found.tpot_s) == (None, None, None)
+
+
+def test_a_few_chunks_close_together_are_no_burst() -> None:
+    """A reader that was late once has its chunks close together there, and the answer's time is as long as it decoded."""
+    one = answer(1.0, 2.0, verify_steps=3)
+    held = replace(one, at_s=(*one.at_s[:4], one.at_s[5] - 1e-5, *one.at_s[5:]))
+    found = figures(run([answer(0.0, 1.0, warmup=True), held]))
+    assert found.bursts == 0
+    assert found.verify_steps_s == pytest.approx(3 / 0.9)
