@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,21 +11,41 @@ from pathlib import Path
 from specctl.control import mode as modes
 from specctl.control.mode import Mode
 from specctl.errors import SpecctlError
-from specctl.rollout import server_note
+from specctl.rollout import reading, server_note
 from specctl.rollout.server_note import ServerNote
 
 CURRENT = "current"
 NOTE_BYTES = 1 << 20
+LIVE_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The last live change on record: the process `invocation` of the server was told `mode`."""
+
+    mode: Mode
+    invocation: str
+    who: str
+    at: str
+
+    @property
+    def mark(self) -> str:
+        """Return what tells it from others."""
+        return f"{self.at} {self.who} {self.mode}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One server's folder as it was read: its note, and what a boot would start (None: nothing is deployed)."""
+    """One server's folder as it was read: its note, and what a boot would start (None: nothing is deployed).
+
+    `told`: what its engine was told since, by whomever; None where nothing is on record, or it cannot be read.
+    """
 
     folder: Path
     note: ServerNote
     release: str | None = None
     algo: str | None = None
+    told: Told | None = None
 
     @property
     def name(self) -> str:
@@ -93,12 +114,18 @@ class Places:
 
 
 def _stamp(folder: Path) -> object:
-    """Return what changes when the note or the link does; None where there is no note."""
+    """Return what changes when the note, the link or the last live change does; None where there is no note."""
+    note = _changed(folder / server_note.FOLDER / server_note.NOTE)
+    return None if note is None else (note, _link(folder), _changed(folder / server_note.FOLDER / server_note.LIVE))
+
+
+def _changed(path: Path) -> object:
+    """Return what changes when a file does; None where there is none."""
     try:
-        note = (folder / server_note.FOLDER / server_note.NOTE).stat()
+        found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return note.st_mtime_ns, note.st_ino, note.st_size, _link(folder)
+    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def _link(folder: Path) -> str | None:
@@ -121,7 +148,24 @@ def _read(folder: Path) -> Place | str:
     parts = (_link(folder) or "").split("/")
     if len(parts) != 3:
         return Place(folder=folder, note=note)
-    return Place(folder=folder, note=note, release=parts[1], algo=os.path.splitext(parts[2])[0])  # noqa: PTH122  # a name
+    algo = os.path.splitext(parts[2])[0]  # noqa: PTH122  # a name
+    return Place(folder=folder, note=note, release=parts[1], algo=algo, told=_told(home / server_note.LIVE))
+
+
+def _told(path: Path) -> Told | None:
+    """Read the last live change."""
+    try:
+        with path.open("rb") as file:
+            found = reading.mapping(json.loads(file.read(NOTE_BYTES)))
+    except (OSError, ValueError, RecursionError):
+        return None
+    values = {name: reading.whole(value) for name, value in reading.mapping(found.get("knobs")).items()}
+    mode = _mode(reading.text(found.get("algo")), {name: value for name, value in values.items() if value is not None})
+    invocation = reading.text(found.get("invocation"))
+    if mode is None or invocation is None or found.get("format") != LIVE_FORMAT:
+        return None
+    who, at = reading.text(found.get("who")), reading.text(found.get("at"))
+    return Told(mode=mode, invocation=invocation, who=who or "", at=at or "")
 
 
 def _mode(algo: str | None, knobs: Mapping[str, int] | None) -> Mode | None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from specctl.control.mode import Mode
-from specctl.control.mode import parse as parse_mode
 from specctl.control.policy_types import Act, Hold, Means, Now, SetTable
 from specctl.control.rates import Rates
 from specctl.control.table import Table
@@ -26,6 +25,7 @@ from specctl_agent.mind import Beside, Mind, means_of, text_of
 from specctl_agent.orders import Orders, Standing
 from specctl_agent.pictures import RANKS, ServerPicture, SwitchCount
 from specctl_agent.places import Place
+from specctl_agent.put_there import PutThere
 from specctl_agent.samplers.runner import Slot
 from specctl_agent.watch import Watch
 from specctl_agent.ways import Ways, WaysSampler
@@ -61,9 +61,7 @@ class Ward:
     changes: int = 0
     lost_s: float = 0.0
     switches: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
-    _moved: Mode | None = None
-    _moved_at: str | None = None
-    _invocation: str | None = None
+    put_there: PutThere = field(default_factory=PutThere)
     _sent: Act | None = None
     _standing: Standing = field(default_factory=Standing)
     _mend_s: float = 0.0
@@ -101,20 +99,10 @@ class Ward:
 
     @property
     def expected(self) -> Mode | None:
-        """Return what was put there last: by a deploy, or by the agent since; None while it is being changed."""
+        """Return what was put there last: by a deploy, by the agent since, or by a person; None while it is being changed."""
         if self.errands.busy is not None and self._sent is not None:
             return None
-        if self._moved is not None and self._moved_at == self._start:
-            return self._moved
-        if self._moved is not None and self._invocation is None and not str(self._moved_at).endswith("/None"):
-            return None  # which start runs is not known yet: the one that was told something else, or a new one
-        return self.watch.place.deployed
-
-    @property
-    def _start(self) -> str:
-        """Return what names the present start of what is deployed now: a live change ends with it."""
-        place = self.watch.place
-        return f"{place.release}/{place.algo}/{self._invocation}"
+        return self.put_there.mode(self.watch.place)
 
     def move(self, place: Place) -> None:
         """Take up what a deploy changed; samplers begin anew where the engine answers elsewhere, or by another profile."""
@@ -134,7 +122,7 @@ class Ward:
 
     def turn(self, now: Now, gpus: GpuWatch, invocation: str | None) -> None:
         """Take one turn: take in what errands brought, look, decide, and act on it."""
-        self._invocation = invocation or self._invocation
+        self.put_there.invocation = invocation or self.put_there.invocation
         self._standing = self.tools.orders.of(self.name)
         self._tend(now)
         for done in self.errands.collect():
@@ -246,7 +234,7 @@ class Ward:
             self.switches[key] = self.switches.get(key, 0) + 1
             self.lost_s += report.took_s
         if report.mode is not None and (done.cost is Cost.LIVE or done.cost is None):
-            self._moved, self._moved_at = report.mode, self._start
+            self.put_there.move(report.mode, self.watch.place)
         place = self.tools.find(self.name)
         if place is not None:
             self.move(place)  # a restart has changed what is deployed: nothing must be decided by what was
@@ -320,7 +308,7 @@ class Ward:
                 "mode_s": self.watch.mode_s,
                 "lost_s": self.lost_s,
                 "switches": [[*key, count] for key, count in self.switches.items()],
-                "moved": None if self._moved is None else {"mode": str(self._moved), "at": self._moved_at},
+                "moved": self.put_there.plain(),
                 "policy": self.mind.plain(),
             }
         )
@@ -334,12 +322,7 @@ class Ward:
             match row:
                 case [str(old), str(new), str(means), str(result), int(count)]:
                     self.switches[old, new, means, result] = count
-        moved = reading.mapping(fields.get("moved"))
-        try:
-            self._moved = parse_mode(str(moved["mode"])) if moved else None
-            self._moved_at = reading.text(moved.get("at"))
-        except ValueError:
-            self._moved = None
+        self.put_there.take_up(reading.mapping(fields.get("moved")))
         if "policy" in fields and (reason := self.mind.take_up(fields["policy"])) is not None:
             self.tools.log(ERROR, "policy-state", server=self.name, reason=reason, then="starting clean")
 

@@ -1,4 +1,4 @@
-"""The commands that put a release into service: deploy, switch, rollback, restart."""
+"""The commands that put a release into service: deploy, rollback, restart."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ LOSSLESS = Annotated[
 def mount(app: typer.Typer) -> None:
     """Add the commands to the app."""
     app.command("deploy")(deploy)
-    app.command("switch")(switch)
     app.command("rollback")(rollback)
     app.command("restart")(restart)
 
@@ -81,47 +80,14 @@ def deploy(
 
 
 @options.selecting()
-def switch(
-    chosen: options.Chosen,
-    algo: Annotated[str, typer.Option("--algo", help="none, dflash or ddtree.", metavar="ALGO")],
-    yes: options.YES = False,
-    dry_run: options.DRY_RUN = False,
-    diff: DIFF = False,
-    force: FORCE = False,
-    canary: CANARY = False,
-    steal_lock: options.STEAL = False,
-    reason: REASON = None,
-    skip_check: options.SKIP = None,
-    as_json: options.JSON = False,
-) -> int:
-    """Change the algo of a deployed release; nothing else of the inventory is touched."""
-    from specctl.cli import acting
-    from specctl.ops.deploy import Request
-    from specctl.ops.preflight import skips
-    from specctl.ops.stored import prepare_switch
-    from specctl.rollout.record import Act
-
-    selected = chosen.pairs()
-    request = Request(
-        act=Act.SWITCH,
-        algo=algo,
-        force=force,
-        canary=canary,
-        steal=steal_lock,
-        reason=reason,
-        skipped=skips(skip_check, reason),
-    )
-    manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json, diff=diff)
-    return acting.run(selected, request, manner, prepare_switch)
-
-
-@options.selecting()
 def rollback(
     chosen: options.Chosen,
     release: Annotated[
         str | None, typer.Option("--release", help="The release to go back to; else what served before.")
     ] = None,
-    algo: ALGO = None,
+    algo: Annotated[
+        str | None, typer.Option("--algo", help="With --release: one of its algos.", metavar="ALGO")
+    ] = None,
     yes: options.YES = False,
     dry_run: options.DRY_RUN = False,
     diff: DIFF = False,
@@ -140,7 +106,7 @@ def rollback(
     selected = chosen.pairs()
     request = Request(act=Act.ROLLBACK, algo=algo, steal=steal_lock, reason=reason, skipped=skips(skip_check, reason))
     manner = acting.Manner(yes=yes, dry_run=dry_run, as_json=as_json, diff=diff)
-    return acting.run(selected, request, manner, RollBackTo(release))
+    return acting.run(selected, request, manner, RollBackTo(release, algo))
 
 
 @options.selecting()

@@ -58,13 +58,30 @@ def mount() -> None:
         preflight,
         render,
         simulate,
+        switch,
         top,
     )
 
     app.add_typer(inventory.app, name="inventory", help="Check, list and explain the inventory.")
     app.add_typer(lock.app, name="lock", help="See, take or release the lease on a server.")
     inventory.mount(app)
-    for group in (render, lint, preflight, deploy, lifecycle, look, agent, simulate, bench, ab, doctor, calibrate, top):
+    groups = (
+        render,
+        lint,
+        preflight,
+        deploy,
+        switch,
+        lifecycle,
+        look,
+        agent,
+        simulate,
+        bench,
+        ab,
+        doctor,
+        calibrate,
+        top,
+    )
+    for group in groups:
         group.mount(app)
 
 

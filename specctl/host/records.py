@@ -6,7 +6,7 @@ import json
 import os
 from typing import Dict, List, Mapping, Optional
 
-from specctl.host import files, lease
+from specctl.host import files, lease, told
 from specctl.host.wire import USAGE, Call, OpError
 
 NAME = "records.jsonl"
@@ -18,8 +18,11 @@ LATEST = 5
 
 
 def append(call: Call) -> Mapping[str, object]:
-    """Add one record."""
-    return {"bytes": add(call.args.path("dir"), call.args.part("record").fields)}
+    """Add one record; of a live change the agent's folder then tells too."""
+    home, record = call.args.path("dir"), call.args.part("record").fields
+    size = add(home, record)
+    told.keep(home, record)
+    return {"bytes": size}
 
 
 def add(folder: str, record: Mapping[str, object], *, once: bool = False) -> int:
@@ -56,11 +59,11 @@ def latest(folder: str, limit: int, lives: Optional[int] = None) -> List[Dict[st
     deployed must not be lost behind them.
     """
     found: List[Dict[str, object]] = []
-    told = 0
+    seen = 0
     for name in (NAME, OLDER):
         lines = (files.read(os.path.join(folder, name), ROTATE_BYTES + RECORD_BYTES) or b"").splitlines()
         for line in reversed(lines):
-            if len(found) - (0 if lives is None else told) >= limit:
+            if len(found) - (0 if lives is None else seen) >= limit:
                 break
             try:
                 row = json.loads(line)
@@ -69,9 +72,9 @@ def latest(folder: str, limit: int, lives: Optional[int] = None) -> List[Dict[st
             if not isinstance(row, dict):
                 continue
             if lives is not None and row.get("live") is True:
-                if told >= lives:
+                if seen >= lives:
                     continue
-                told += 1
+                seen += 1
             found.append(row)
     return found[::-1]
 

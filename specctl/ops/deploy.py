@@ -27,7 +27,7 @@ from specctl.ops.turn import Aim, Turn
 from specctl.rollout.agent_moves import as_agent_left, live_move
 from specctl.rollout.facts import ServerFacts, as_deployed, stored_knobs
 from specctl.rollout.guarded import NO_GUARD
-from specctl.rollout.outcome import Outcome
+from specctl.rollout.outcome import Outcome, as_selected
 from specctl.rollout.record import Act, Record, Result
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Rollout:
     """A planned rollout: what each selected server needs, and what already failed; `carry_out` may be called once."""
 
     request: Request
+    selected: Sequence[tuple[Host, Server]]
     prepared: tuple[Prepared, ...]
     failed: tuple[Outcome, ...]
     interrupted: threading.Event
@@ -83,9 +84,9 @@ class Rollout:
             if not done[0].ok:
                 text = f"the canary on {first.plan.host} failed"
                 skipped = [Outcome(host=p.plan.host, server=p.plan.server, plan=p.plan, skipped=text) for p in todo]
-                return (*self.failed, *idle, *done, *skipped)
+                return as_selected((*self.failed, *idle, *done, *skipped), self.selected)
         in_parallel(lambda item: done.append(self._one(item, reporter)), todo)
-        return (*self.failed, *idle, *done)
+        return as_selected((*self.failed, *idle, *done), self.selected)
 
     def _tell(self, item: Prepared, reporter: Reporter) -> Outcome:
         """Tell the host's agent what is new, and do nothing else."""
@@ -116,7 +117,8 @@ class Rollout:
     def planned(self) -> tuple[Outcome, ...]:
         """Return the outcome of a dry run."""
         plans = [(p.plan, refused(p)) for p in self.prepared]
-        return (*self.failed, *(Outcome(host=p.host, server=p.server, plan=p, error=error) for p, error in plans))
+        planned = [Outcome(host=p.host, server=p.server, plan=p, error=error) for p, error in plans]
+        return as_selected((*self.failed, *planned), self.selected)
 
     def _one(self, item: Prepared, reporter: Reporter) -> Outcome:
         base = Outcome(host=item.plan.host, server=item.plan.server, plan=item.plan)
@@ -348,7 +350,13 @@ def rollout(
 
         in_parallel(plan_one, list(selected))
         ready = tuple(prepared[key] for pair in selected if (key := (pair[0].name, pair[1].name)) in prepared)
-        yield Rollout(request=request, prepared=ready, failed=tuple(failed), interrupted=threading.Event())
+        yield Rollout(
+            request=request,
+            selected=selected,
+            prepared=ready,
+            failed=as_selected(failed, selected),
+            interrupted=threading.Event(),
+        )
 
 
 def whole(outcomes: Sequence[Outcome]) -> SpecctlError | None:
@@ -377,7 +385,11 @@ def refuse_algo(selected: Sequence[tuple[Host, Server]], algo: str | None) -> No
 
 def undo_hint(outcomes: Sequence[Outcome]) -> str | None:
     """Say how to undo what was done, when something was."""
-    done = [o for o in outcomes if o.ok and o.record and o.record.previous and o.record.act in UNDONE_BY_ROLLBACK]
+    done = [
+        o
+        for o in outcomes
+        if o.ok and o.record and o.record.previous and not o.record.live and o.record.act in UNDONE_BY_ROLLBACK
+    ]
     if not done:
         return None
     hosts = " ".join(f"--host {name}" for name in dict.fromkeys(o.host for o in done))

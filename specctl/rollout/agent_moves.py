@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from specctl.fleet.types import AgentMode, Server
 from specctl.rollout import reading
 from specctl.rollout.facts import ServerFacts
+from specctl.rollout.record import Result
 
 WHO = "specctl-agent"
 
@@ -26,11 +27,16 @@ class LiveMove:
 
 
 def live_move(facts: ServerFacts) -> LiveMove | None:
-    """Return the newest live change of the process that runs; None where there was none, or it was ended by a start."""
+    """Return the newest live change of the process that runs; None where there was none, or it was ended by a start.
+
+    One that was told back, or that the engine did not take, changed nothing.
+    """
     if facts.unit.active != "active" or facts.unit.invocation is None:
         return None
     for row in reversed(facts.records):
         if row.get("invocation") != facts.unit.invocation:
+            continue
+        if row.get("live") is True and row.get("result") != Result.DONE.value:
             continue
         algo = reading.text(row.get("algo"))
         if row.get("live") is not True or algo is None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
-from specctl_agent.places import Places
+import pytest
+
+from specctl_agent.places import Places, Told
 from tests.agentworld import ACT, DDTREE, DFLASH, NONE
 from tests.unit.agent.hostworld import lay_out
 
@@ -31,6 +34,37 @@ def test_a_switch_of_the_link_is_seen_at_once(tmp_path: Path) -> None:
     after = places.find("lab")
     assert after is not None
     assert (after.deployed, before is not None and before.deployed) == (DFLASH, DDTREE)
+
+
+LIVE = {
+    "format": 1, "algo": "dflash", "knobs": {"block_size": 8}, "invocation": "i1", "who": "ann@desk", "at": "2026-11-30T12:00:00",
+}  # fmt: skip
+
+
+def test_a_live_change_is_seen_at_once(tmp_path: Path) -> None:
+    """What a person told the running engine is known with the start that it was told to."""
+    home = lay_out(tmp_path, 1234, ACT)
+    places = Places(tmp_path)
+    assert getattr(places.find("lab"), "told", "") is None
+    (home / "agent" / "live.json").write_text(json.dumps(LIVE))
+    place = places.find("lab")
+    assert place is not None
+    assert place.told == Told(mode=DFLASH, invocation="i1", who="ann@desk", at="2026-11-30T12:00:00")
+    assert place.deployed == DDTREE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"\xff", json.dumps({**LIVE, "format": 2}).encode(), json.dumps({**LIVE, "invocation": None}).encode(),
+     json.dumps({**LIVE, "algo": "nope"}).encode(), json.dumps({**LIVE, "knobs": {"nope": 1}}).encode()],
+)  # fmt: skip
+def test_what_is_no_live_change_is_none(tmp_path: Path, content: bytes) -> None:
+    """A file that cannot be meant says nothing, and the server is known all the same."""
+    home = lay_out(tmp_path, 1234, ACT)
+    (home / "agent" / "live.json").write_bytes(content)
+    place = Places(tmp_path).find("lab")
+    assert place is not None
+    assert (place.told, place.deployed) == (None, DDTREE)
 
 
 def test_what_is_no_server_is_told_or_left_alone(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ OWNED = replace(SERVER, agent=AGENT)
 DEPLOY = {"who": "ann@desk", "serving": ["3", "ddtree"], "invocation": "i1", "live": False, "algo": "ddtree"}
 SWITCH = {**DEPLOY, "who": "specctl-agent"}
 LIVE = {
-    "who": "specctl-agent", "serving": None, "invocation": "i1", "live": True, "algo": "dflash",
+    "who": "specctl-agent", "serving": None, "invocation": "i1", "live": True, "algo": "dflash", "result": "done",
     "knobs": {"block_size": 8}, "proof": "proven",
 }  # fmt: skip
 
@@ -41,12 +41,14 @@ def seen(*records: Mapping[str, object], active: str = "active") -> ServerFacts:
         ((DEPLOY, LIVE), "inactive", None),
         ((DEPLOY, {**LIVE, "algo": None}), "active", None),
         ((DEPLOY, LIVE, {"act": "stop"}), "active", "dflash"),
+        ((DEPLOY, LIVE, {**LIVE, "algo": "none", "result": "rolled back"}), "active", "dflash"),
+        ((DEPLOY, {**LIVE, "result": "failed"}), "active", None),
     ],
 )
 def test_a_live_move_counts_until_the_next_start(
     records: tuple[Mapping[str, object], ...], active: str, algo: str | None
 ) -> None:
-    """Only of the process that runs, only what came after it was brought up, and the newest of several."""
+    """Only of the process that runs, only what came after it was brought up and was not told back, and the newest of several."""
     found = live_move(seen(*records, active=active))
     assert (None if found is None else found.algo) == algo
 
