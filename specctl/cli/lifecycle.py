@@ -36,7 +36,7 @@ def start(
     from specctl.rollout.record import Act
 
     selected = chosen.pairs()
-    return _run(selected, Act.START, lifecycle.start, yes=yes, dry_run=dry_run, steal=steal_lock, as_json=as_json)
+    return _run(selected, Act.START, lifecycle.Start(), yes=yes, dry_run=dry_run, steal=steal_lock, as_json=as_json)
 
 
 @options.selecting()
@@ -52,7 +52,7 @@ def stop(
     from specctl.rollout.record import Act
 
     selected = chosen.pairs()
-    return _run(selected, Act.STOP, lifecycle.stop, yes=yes, dry_run=dry_run, steal=steal_lock, as_json=as_json)
+    return _run(selected, Act.STOP, lifecycle.Stop(), yes=yes, dry_run=dry_run, steal=steal_lock, as_json=as_json)
 
 
 @options.selecting()

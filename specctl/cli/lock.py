@@ -53,11 +53,13 @@ def release(
 
 
 def _show(rows: list[dict[str, object]], *, as_json: bool) -> int:
-    """Print one row a server; return the exit code of the first that failed."""
+    """Print one row a server; return the exit code that the failures add up to."""
+    from specctl.rollout.outcome import summed
+
     codes = [code for row in rows if isinstance(code := row.get("exit_code"), int)]
     if as_json:
         typer.echo(json.dumps({"locks": rows}, indent=2))
     else:
         for row in rows:
             typer.echo(f"{row['host']}  {row['server']}  {row['text']}")
-    return codes[0] if codes else 0
+    return summed(codes, of=len(rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
@@ -13,6 +13,7 @@ from specctl.errors import UsageError
 
 if TYPE_CHECKING:
     from specctl.fleet.overrides import Overrides
+    from specctl.fleet.select import Selection
     from specctl.fleet.types import Host, Server
 
 INVENTORY = Annotated[
@@ -83,19 +84,37 @@ class Chosen:
         """Claim that the command line names hosts, groups or all."""
         return bool(self.hosts or self.groups or self.every)
 
-    def pairs(self, overrides: Overrides | None = None, *, every: bool = False) -> tuple[tuple[Host, Server], ...]:
-        """Return the servers that are chosen, the command line's values laid over them; `every`: all of the inventory."""
+    @property
+    def _selection(self) -> Selection:
         from specctl.fleet.select import Selection
-        from specctl.ops import inventory as inventories
 
-        selection = Selection(
+        return Selection(
             hosts=self.hosts,
             groups=self.groups,
             excludes=self.excludes,
             servers=self.servers,
-            everything=self.every or every,
+            everything=self.every,
             by_host_only=self.by_host_only,
         )
+
+    def host(self) -> Host:
+        """Return the one host that is chosen, with or without servers; raises UsageError where there are more."""
+        from specctl.fleet.select import select_hosts
+        from specctl.ops import inventory as inventories
+
+        hosts = select_hosts(inventories.load_fleet(self.inventory), self._selection)
+        if len(hosts) > 1:
+            names = ", ".join(host.name for host in hosts)
+            raise UsageError(
+                f"this command takes one host, and {len(hosts)} are selected: {names}", hint="name it: --host H"
+            )
+        return hosts[0]
+
+    def pairs(self, overrides: Overrides | None = None, *, every: bool = False) -> tuple[tuple[Host, Server], ...]:
+        """Return the servers that are chosen, the command line's values laid over them; `every`: all of the inventory."""
+        from specctl.ops import inventory as inventories
+
+        selection = replace(self._selection, everything=self.every or every)
         return inventories.load_selected(self.inventory, selection, overrides)
 
 

@@ -27,6 +27,10 @@ def drain(turn: Turn) -> int | None:
     with turn.timed("drain"):
         left, deaf = _wait(turn, client, time.monotonic() + limit_s)
     if left is None:
+        if client.key_refused():
+            why = "refuses our API key" if client.key else "wants an API key, and there is none here"
+            turn.reporter.final(turn.host, "drain", f"the engine {why}: requests that still run are cut off")
+            return None
         why = "does not answer" if deaf else "cannot say what is running"
         turn.reporter.step(turn.host, "drain", f"the engine {why}: nothing to wait for")
         return None

@@ -18,6 +18,10 @@ SHORT_S = 5.0
 # Of a page of counters, which a busy engine is slow to write.
 READ_S = 10.0
 REFUSED = "refused"
+# Answered at once, and never without the key.
+LOADS = "/v1/loads"
+# How an engine turns a key away.
+KEY_REFUSED = (401, 403)
 
 
 class Reached(Protocol):
@@ -103,12 +107,16 @@ class EngineClient:
             body = None
         return Reply(status=answer.status, body=body, took_s=answer.took_s)
 
+    def key_refused(self) -> bool:
+        """Claim that the engine answers, and turns our key, or us without one, away."""
+        return self.get(LOADS).status in KEY_REFUSED
+
     def running_requests(self) -> int | None:
         """Return running plus waiting requests over all ranks, from /v1/loads; None when the engine cannot say.
 
         Raises NoAnswerError when nothing answers: an engine that is busy may answer the next time.
         """
-        reply = self.get("/v1/loads")
+        reply = self.get(LOADS)
         if reply.status is None and reply.failure != REFUSED:
             raise NoAnswerError(reply.failure)
         rows = reply.fields.get("loads")

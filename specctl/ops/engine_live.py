@@ -13,13 +13,12 @@ from specctl.control.sample import engine_info
 from specctl.control.table import Table
 from specctl.engines.types import AlgoProfile, EngineProfile, Term
 from specctl.fleet.types import Server
-from specctl.ops.engine_http import EngineClient, NoAnswerError, Reached, Reply
+from specctl.ops.engine_http import KEY_REFUSED, EngineClient, NoAnswerError, Reached, Reply
 
 SET = "/set_internal_state"
 SET_S = 10.0
 INFO_S = 10.0
 ALGO = "algo"
-KEY_REFUSED = (401, 403)
 
 
 class CannotError(Exception):

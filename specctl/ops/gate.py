@@ -18,6 +18,7 @@ from specctl.algos import ALGOS
 from specctl.engines.types import AlgoProfile
 from specctl.errors import ConnectError, SpecctlError
 from specctl.fleet.types import Server
+from specctl.ops import engine_http
 from specctl.ops.contact import Contact
 from specctl.ops.engine_http import EngineClient
 from specctl.rollout import gate as folds
@@ -35,7 +36,7 @@ EVIDENCE_WAIT_S = 5.0
 # A request that failed may be the first sign of a death, which is then the cause to name.
 DEATH_WAIT_S = 2.0
 SILENCE_S = 15.0
-KEY_REFUSED = frozenset({"status 401", "status 403"})
+KEY_REFUSED = frozenset(f"status {status}" for status in engine_http.KEY_REFUSED)
 # More lines than this of one start are not looked at: a real load prints a few hundred.
 LINES_KEPT = 20_000
 LINE_CHARACTERS = 4096

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from specctl.errors import NoHealthyReleaseError, SpecctlError
 from specctl.fleet.types import Host, Server
@@ -16,24 +18,56 @@ from specctl.ops.deploy import blank_record, keep_copy, live_server, previous_of
 from specctl.ops.drain import drain
 from specctl.ops.lease import leased
 from specctl.ops.reporter import Reporter
-from specctl.ops.stored import current_of, reach
+from specctl.ops.stored import current_of, demand_key, reach
 from specctl.ops.turn import Turn
-from specctl.rollout.outcome import Outcome
+from specctl.rollout.facts import ServerFacts
+from specctl.rollout.outcome import Outcome, as_selected
 from specctl.rollout.record import Act, Record, Result
 
-Work = Callable[[Turn, Record], tuple[Record, SpecctlError | None]]
+Done = tuple[Record, SpecctlError | None]
 
 
-def stop(turn: Turn, record: Record) -> tuple[Record, SpecctlError | None]:
-    """Drain and stop; the release stays what a boot would start."""
-    drain(turn)
-    steps.stop(turn)
-    turn.final("stopped", "by request; specctl start brings it back")
-    return replace(record, result=Result.DONE), None
+class Work(Protocol):
+    """One of these acts."""
+
+    def idle(self, contact: Contact, server: Server, facts: ServerFacts) -> str | None:
+        """Say why nothing is to be done, None where something is; raises UsageError where it cannot be meant."""
+
+    def __call__(self, turn: Turn, record: Record) -> Done:
+        """Do it, under the lease."""
 
 
-def start(turn: Turn, record: Record) -> tuple[Record, SpecctlError | None]:
-    """Start what is deployed and gate it; a server that is up already is left alone."""
+class Stop:
+    """Drains and stops; the release stays what a boot would start."""
+
+    def idle(self, contact: Contact, server: Server, facts: ServerFacts) -> str | None:
+        """Demand that something is deployed."""
+        del server
+        current_of(contact, facts)
+        return None
+
+    def __call__(self, turn: Turn, record: Record) -> Done:
+        """Drain and stop."""
+        drain(turn)
+        steps.stop(turn)
+        turn.final("stopped", "by request; specctl start brings it back")
+        return replace(record, result=Result.DONE), None
+
+
+class Start:
+    """Starts what is deployed and gates it; a server that is up already is left alone."""
+
+    def idle(self, contact: Contact, server: Server, facts: ServerFacts) -> str | None:
+        """Demand that something is deployed, and that its key is known here."""
+        demand_key(contact.host, server, current_of(contact, facts).manifest)
+        return None
+
+    def __call__(self, turn: Turn, record: Record) -> Done:
+        """Start and gate."""
+        return _start(turn, record)
+
+
+def _start(turn: Turn, record: Record) -> Done:
     aim = previous_of(turn.facts, turn.server)
     assert aim is not None
     record = replace(record, release=aim.release, algo=aim.algo)
@@ -63,7 +97,13 @@ class Undeploy:
     def __init__(self, *, purge: bool) -> None:
         self.purge = purge
 
-    def __call__(self, turn: Turn, record: Record) -> tuple[Record, SpecctlError | None]:
+    def idle(self, contact: Contact, server: Server, facts: ServerFacts) -> str | None:
+        """Say so where nothing of the server is left to remove."""
+        del contact, server
+        left = facts.current is not None or facts.guard is not None or (self.purge and facts.releases)
+        return None if left else "nothing is deployed"
+
+    def __call__(self, turn: Turn, record: Record) -> Done:
         """Drain, stop, and remove unit and links."""
         drain(turn)
         steps.stop(turn)
@@ -75,7 +115,7 @@ class Undeploy:
 def run(
     selected: Sequence[tuple[Host, Server]], act: Act, work: Work, reporter: Reporter, *, steal: bool = False
 ) -> tuple[Outcome, ...]:
-    """Do the work on every selected server; returns an outcome each."""
+    """Do the work on every selected server; returns an outcome each, in the order of selection."""
     outcomes: list[Outcome] = []
 
     def one(pair: tuple[Host, Server], found: Contact | SpecctlError) -> Outcome:
@@ -90,12 +130,16 @@ def run(
 
     with contacts([host for host, _ in selected]) as reached:
         in_parallel(lambda pair: outcomes.append(one(pair, reached[pair[0].name])), list(selected))
-    return tuple(outcomes)
+    return as_selected(outcomes, selected)
 
 
 def _on_server(contact: Contact, server: Server, act: Act, work: Work, reporter: Reporter, *, steal: bool) -> Outcome:
     facts = reach(contact, server, brief=True).servers[server.name]
-    current_of(contact, facts)
+    idle = work.idle(contact, server, facts)
+    if idle is not None:
+        reporter.final(contact.host.name, "removed", idle)
+        return Outcome(host=contact.host.name, server=server.name)
+    began_s = time.monotonic()
     with leased(contact, server, act.value, steal=steal) as token:
         turn = Turn(
             contact=contact,
@@ -113,6 +157,7 @@ def _on_server(contact: Contact, server: Server, act: Act, work: Work, reporter:
         if previous is not None:
             record = replace(record, previous=(previous.release, previous.algo))
         record, error = work(turn, record)
+        turn.durations_s["total"] = time.monotonic() - began_s
         record = replace(record, durations_s=dict(turn.durations_s))
         keep_copy(turn, record)
         guard.confirm(turn, redacted(turn, record))

@@ -14,7 +14,7 @@ from specctl.ops.contact import Contact, contacts, each
 from specctl.ops.engine_http import EngineClient
 from specctl.ops.gate import Gate, GateEnd, Question
 from specctl.ops.reporter import Reporter
-from specctl.ops.stored import current_of, reach, reach_deployed
+from specctl.ops.stored import current_of, demand_accepted_key, reach, reach_deployed
 from specctl.rollout.agent_moves import LiveMove, live_move
 from specctl.rollout.launch import algo_profile
 
@@ -45,6 +45,7 @@ def health(selected: Sequence[Pair], reporter: Reporter) -> Mapping[tuple[str, s
                 f"server {server.name} is not running ({facts.unit.active or 'state unknown'})",
                 hint=f"specctl start --host {contact.host.name}",
             )
+        demand_accepted_key(contact, server, facts)
         moved = live_move(facts)
         question = Question(
             algo=_provable(contact, server, current.algo, moved),
@@ -142,7 +143,9 @@ def ask(pair: Pair, prompt: str, *, tokens: int, temperature: float) -> Mapping[
     content = {"text": prompt, "sampling_params": {"max_new_tokens": tokens, "temperature": temperature}}
 
     def one(contact: Contact, wanted: Server) -> Mapping[str, object]:
-        server, _ = reach_deployed(contact, wanted)
+        server, facts = reach_deployed(contact, wanted)
+        if facts.current is not None:
+            demand_accepted_key(contact, server, facts)
         reply = EngineClient.of(contact, server).post("/generate", content, timeout_s=600.0)
         if reply.status != 200:
             said = reply.failure or f"status {reply.status}"
@@ -158,11 +161,10 @@ def ask(pair: Pair, prompt: str, *, tokens: int, temperature: float) -> Mapping[
     return found
 
 
-def execute(pair: Pair, argv: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def execute(host: Host, argv: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Run a command of the operator's on the host; yields ("out"|"err", bytes) and last ("status", its number as text)."""
     from specctl.ops.execute import run_there
 
-    host, _ = pair
     with contacts([host]) as reached:
         found = reached[host.name]
         if isinstance(found, SpecctlError):

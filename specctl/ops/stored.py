@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from specctl.adapters.redaction import Redactor
+from specctl.adapters.secrets import resolve_secret
+from specctl.engines._command import CONFIG_FILE, CONFIG_SECRETS
 from specctl.errors import RemoteCommandError, SpecctlError, UnsupportedError, UsageError
-from specctl.fleet.types import Server
+from specctl.fleet.types import Host, Server
 from specctl.ops.contact import Contact
+from specctl.ops.engine_http import EngineClient
 from specctl.ops.preflight import gather
 from specctl.ops.prepare import Prepared, read_release, secrets_of
 from specctl.rollout import launch as launches
@@ -27,6 +31,9 @@ from specctl.rollout.record import Result
 
 if TYPE_CHECKING:
     from specctl.adapters.templates import Templates
+
+# As the host has it (host/releases.py).
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def current_of(contact: Contact, facts: ServerFacts) -> CurrentRelease:
@@ -53,12 +60,54 @@ def whole_release(contact: Contact, server: Server, release: str) -> tuple[Mappi
     return manifest, texts
 
 
+def demand_key(host: Host, server: Server, manifest: Mapping[str, object]) -> None:
+    """Refuse to ask a release that has a key, and is given none here: what it answers with 401 would look like its failure.
+
+    Raises UsageError.
+    """
+    sealed = manifest.get("secrets")
+    if not isinstance(sealed, Mapping) or CONFIG_FILE not in sealed:
+        return
+    named = [server.secrets[name] for name in CONFIG_SECRETS if name in server.secrets]
+    if not named:
+        raise UsageError(
+            f"release {manifest.get('id')} has an API key, and the inventory names none",
+            hint=f"give servers.{server.name}.secrets.api_key, or specctl deploy --host {host.name}",
+            host=host.name,
+        )
+    try:
+        for ref in named:
+            resolve_secret(ref)
+    except UsageError as error:
+        error.host = host.name
+        raise
+
+
+def demand_accepted_key(contact: Contact, server: Server, facts: ServerFacts) -> None:
+    """Refuse to go on with a running engine that does not take our key; raises UsageError.
+
+    `server` is at the address of what runs. One that gives no answer says nothing of the key.
+    """
+    current = current_of(contact, facts)
+    demand_key(contact.host, server, current.manifest)
+    if facts.unit.active != "active" or not EngineClient.of(contact, server).key_refused():
+        return
+    ref = server.secrets.get("api_key")
+    key = "it wants one, and the inventory names none" if ref is None else f"{ref} is not that of release {current.id}"
+    raise UsageError(
+        f"the running engine refuses our API key: {key}",
+        hint=f"set the key of release {current.id}, or specctl deploy --host {contact.host.name}",
+        host=contact.host.name,
+    )
+
+
 def prepare_stored(
     contact: Contact, server: Server, release: str, algo: str, *, host_facts: HostFacts, force: bool
 ) -> Prepared:
     """Plan a release that is on the host; raises UnsupportedError when it was not rendered with the algo."""
     facts = host_facts.servers[server.name]
     manifest, texts = whole_release(contact, server, release)
+    demand_key(contact.host, server, manifest)
     units = stored_units(manifest)
     if algo not in units:
         raise UnsupportedError(
@@ -121,7 +170,7 @@ def prepare_switch(contact: Contact, server: Server, algo: str, *, templates: Te
     """Plan a change of algo within the release that is deployed; the inventory's other changes stay out of it."""
     del templates  # nothing is rendered
     host_facts = reach(contact, server)
-    current = current_of(contact, host_facts.servers[server.name])
+    current = _kept(contact, server, host_facts)
     return prepare_stored(contact, server, current.id, algo, host_facts=host_facts, force=force)
 
 
@@ -129,8 +178,16 @@ def prepare_restart(contact: Contact, server: Server, algo: str, *, templates: T
     """Plan a restart of what is deployed, as it is."""
     del templates, algo, force
     host_facts = reach(contact, server)
-    current = current_of(contact, host_facts.servers[server.name])
+    current = _kept(contact, server, host_facts)
     return prepare_stored(contact, server, current.id, current.algo, host_facts=host_facts, force=True)
+
+
+def _kept(contact: Contact, server: Server, host_facts: HostFacts) -> CurrentRelease:
+    """Return the current release, for an act that starts it again and then asks it; refuses where it would not answer us."""
+    facts = host_facts.servers[server.name]
+    current = current_of(contact, facts)
+    demand_accepted_key(contact, as_deployed(server, current.manifest), facts)
+    return current
 
 
 def last_good(facts: ServerFacts) -> tuple[str, str] | None:
@@ -148,18 +205,26 @@ def last_good(facts: ServerFacts) -> tuple[str, str] | None:
 class RollBackTo:
     """Prepares a rollback: to the release named, else to what served before."""
 
-    def __init__(self, release: str | None) -> None:
+    def __init__(self, release: str | None, algo: str | None = None) -> None:
+        if release is not None and not NAME.fullmatch(release):
+            raise UsageError(f"--release {release} is no name of a release", hint="specctl history shows them")
+        if algo is not None and release is None:
+            raise UsageError(
+                "what served before has its own algo: --algo goes with --release",
+                hint=f"name the release too, or specctl switch --algo {algo}",
+            )
         self.release = release
+        self.algo = algo
 
     def __call__(self, contact: Contact, server: Server, algo: str, *, templates: Templates, force: bool) -> Prepared:
-        """Plan the way back; `algo` matters only for a release that is named."""
+        """Plan the way back; a release that lacks the inventory's `algo` comes back with one that it has."""
         del templates, force
         host_facts = reach(contact, server)
         found = last_good(host_facts.servers[server.name])
         if self.release is not None:
-            found = (self.release, algo)
+            found = (self.release, self.algo or algo)
             units = stored_units(whole_release(contact, server, self.release)[0])
-            if algo not in units and units:
+            if self.algo is None and algo not in units and units:
                 found = (self.release, next(iter(units)))
         if found is None:
             raise UsageError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from specctl import errors
 from specctl.errors import SpecctlError
+from specctl.fleet.types import Host, Server
 from specctl.rollout.plan import Plan
 from specctl.rollout.record import Record
 
@@ -40,6 +41,12 @@ class Outcome:
         }
 
 
+def as_selected(outcomes: Sequence[Outcome], selected: Sequence[tuple[Host, Server]]) -> tuple[Outcome, ...]:
+    """Return outcomes in the order in which their servers were selected: hosts end in any order."""
+    places = {(host.name, server.name): place for place, (host, server) in enumerate(selected)}
+    return tuple(sorted(outcomes, key=lambda one: places[one.host, one.server or ""]))
+
+
 # Of several failures of different kinds the earlier one here gives the exit code.
 GRAVITY = (
     errors.EXIT_NO_HEALTHY_RELEASE,
@@ -56,10 +63,15 @@ GRAVITY = (
 def exit_code(outcomes: Sequence[Outcome]) -> int:
     """Return the exit code of a command: the one failure's own, 7 when only some hosts failed, 8 above all."""
     failures = [o.error.exit_code if o.error else errors.EXIT_PARTIAL for o in outcomes if not o.ok]
+    return summed(failures, of=len(outcomes))
+
+
+def summed(failures: Sequence[int], *, of: int) -> int:
+    """Return the exit code of a command `of` so many servers that failed on some with these codes of their own."""
     if not failures:
         return errors.EXIT_OK
     if errors.EXIT_NO_HEALTHY_RELEASE in failures:
         return errors.EXIT_NO_HEALTHY_RELEASE
-    if len(failures) < len(outcomes):
+    if len(failures) < of:
         return errors.EXIT_PARTIAL
     return min(failures, key=lambda code: GRAVITY.index(code) if code in GRAVITY else len(GRAVITY))

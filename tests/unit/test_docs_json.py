@@ -272,7 +272,11 @@ def test_results_of_acts_have_the_documented_keys(capsys: pytest.CaptureFixture[
     acting.finish([OUTCOME], acting.Manner(as_json=True), shown=False)
     assert set(printed(capsys)) == told("`deploy`, `switch`") == told("`start`, `stop`")
     rollout = Rollout(
-        request=Request(act=Act.DEPLOY), prepared=(), failed=(FULL_OUTCOME,), interrupted=threading.Event()
+        request=Request(act=Act.DEPLOY),
+        selected=(),
+        prepared=(),
+        failed=(FULL_OUTCOME,),
+        interrupted=threading.Event(),
     )
     acting.show_plan(rollout, acting.Manner(as_json=True, dry_run=True), console())
     assert set(printed(capsys)) == {"plans", "failed"}

@@ -29,9 +29,10 @@ Json = dict[str, object]
 
 @dataclass(slots=True)
 class Place:
-    """A working folder with an inventory from `specctl init --lab`, and a home and a state of its own."""
+    """A working folder with an inventory from `specctl init --lab`, a home and a state of its own, and the engine's key, if any."""
 
     folder: Path
+    key: str | None = "sk-local-0123456789"
 
     @property
     def path(self) -> Path:
@@ -42,12 +43,9 @@ class Place:
     def env(self) -> dict[str, str]:
         """Return the operator's environment, free of the tester's own settings."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPECCTL_", "XDG_"))}
-        own = {
-            "HOME": str(self.folder),
-            "XDG_STATE_HOME": str(self.folder / "state"),
-            "LAB_API_KEY": "sk-local-0123456789",
-        }
-        return kept | own | {"NO_COLOR": "1"}
+        own = {"HOME": str(self.folder), "XDG_STATE_HOME": str(self.folder / "state"), "NO_COLOR": "1"}
+        kept.pop("LAB_API_KEY", None)
+        return kept | own | ({} if self.key is None else {"LAB_API_KEY": self.key})
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a specctl command to its end, with nobody at the keyboard."""
@@ -79,6 +77,10 @@ class Place:
         cast(Json, cast(Json, values["servers"])["lab"])["port"] = free_port()
         cast(Json, cast(Json, values["hosts"])["local"])["state_dir"] = str(self.folder / "state" / "specctl" / "local")
         self.path.write_text(yaml.safe_dump(values, sort_keys=False))
+
+    def releases(self) -> list[Path]:
+        """Return the releases that lie on this machine."""
+        return list((self.folder / "state" / "specctl" / "local" / "lab").glob("releases/*"))
 
     def describe(self, options: Mapping[str, object] | None = None, env: Mapping[str, str] | None = None) -> None:
         """Lay options and environment over the host's launch settings in the inventory."""
@@ -164,16 +166,47 @@ def test_a_server_lives_its_life(place: Place) -> None:
     row = place.row()
     assert (row["state"], row["algo"], row["release"]) == ("ready", "dflash", "1")
 
-    assert place.run("undeploy", *HOST, "--purge", "--yes").returncode == 0
+    assert place.run("undeploy", *HOST, "--yes").returncode == 0
     assert place.row()["state"] == "not deployed"
+    done = place.run("undeploy", *HOST, "--yes")
+    assert (done.returncode, "nothing is deployed" in done.stderr) == (0, True), done.stderr
+    assert place.releases()
+    assert place.run("undeploy", *HOST, "--purge", "--yes").returncode == 0
+    assert not place.releases()
     assert acts(place) == [
         ("deploy", "done"),
         ("switch", "done"),
         ("rollback", "done"),
         ("deploy", "rolled back"),
         ("undeploy", "done"),
+        ("undeploy", "done"),
     ]
     wait_until(lambda: not any(map(is_alive, place.daemons())), what="the end of an idle supervisord")
+
+
+def test_a_shell_without_the_key_or_with_another_touches_nothing(place: Place) -> None:
+    """What would have to ask a keyed engine is refused before it begins: the server that runs, and its requests, go on."""
+    assert place.run("deploy", *HOST, "--yes").returncode == 0
+    for key, said in (
+        (None, "the secret env:LAB_API_KEY is not set"),
+        ("sk-another-0123456789", "refuses our API key"),
+    ):
+        place.key = key
+        for words in (("switch", *HOST, "--algo", "none", "--yes"), ("restart", *HOST, "--yes"), ("health", *HOST)):
+            done = place.run(*words)
+            assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+            assert "LAB_API_KEY" in done.stderr
+        assert said in place.run("ask", *HOST, "hello").stderr
+    place.key = None
+    assert "is not set" in place.run("rollback", *HOST, "--release", "1", "--algo", "none", "--yes").stderr
+    assert acts(place) == [("deploy", "done")]
+    assert place.run("logs", *HOST, "--lines", "100000").stdout.count("fired up and ready") == 1
+
+    done = place.run("stop", *HOST, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "requests that still run are cut off" in done.stderr
+    done = place.run("start", *HOST, "--yes")
+    assert (done.returncode, "is not set" in done.stderr) == (2, True), done.stderr
 
 
 def test_first_deploy_that_fails_leaves_it_stopped(place: Place) -> None:

@@ -28,5 +28,19 @@ def test_a_command_without_a_host_is_told_of_options_that_it_takes(without: tupl
     assert not {OPTION_OF[option] for option in named} & set(without)
 
 
+def test_a_command_for_one_host_takes_no_two(tmp_path: Path) -> None:
+    """A pattern that matches several hosts is refused with their names; one host will do, also without a server."""
+    inventory = tmp_path / "inventory.yaml"
+    inventory.write_text("hosts: {gpu1: {}, gpu2: {}, cpu: {}}")
+    command = options.selecting("group", "exclude", "server", "every")(_host)
+    with pytest.raises(UsageError, match="takes one host, and 2 are selected: gpu1, gpu2"):
+        command(inventory=[str(inventory)], host=["gpu*"])
+    assert command(inventory=[str(inventory)], host=["c*"]) == "cpu"
+
+
+def _host(chosen: options.Chosen) -> object:
+    return chosen.host().name
+
+
 def _pairs(chosen: options.Chosen) -> object:
     return chosen.pairs()

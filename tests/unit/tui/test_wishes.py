@@ -142,11 +142,12 @@ class Rolls:
     ) -> AbstractContextManager[Rollout]:
         self.asked.append((tuple(selected), request))
         assert callable(make_ready)
-        return self._rollout(request)
+        return self._rollout(selected, request)
 
     @contextmanager
-    def _rollout(self, request: Request) -> Iterator[Rollout]:
-        yield Rollout(request=request, prepared=(), failed=self.failed, interrupted=threading.Event())
+    def _rollout(self, selected: Sequence[Pair], request: Request) -> Iterator[Rollout]:
+        stop = threading.Event()
+        yield Rollout(request=request, selected=selected, prepared=(), failed=self.failed, interrupted=stop)
 
 
 @dataclass(slots=True)
