@@ -32,17 +32,19 @@ def history(
     """Show what was done to servers: who, when, what, and how it ended."""
     from specctl.cli.main import print_error
     from specctl.ops import look
+    from specctl.rollout.outcome import Outcome, exit_code
 
     found = look.history(chosen.pairs(), limit)
-    code = 0
-    rows = []
+    outcomes, rows = [], []
     for (host_name, server_name), records in found.items():
-        if isinstance(records, SpecctlError):
-            code = code or records.exit_code
-            print_error(records, as_json=as_json)
+        error = records if isinstance(records, SpecctlError) else None
+        outcomes.append(Outcome(host=host_name, server=server_name, error=error))
+        if error is not None:
+            print_error(error, as_json=as_json)
             continue
         assert isinstance(records, tuple)
         rows.append({"host": host_name, "server": server_name, "records": list(records)})
+    code = exit_code(outcomes)
     if as_json:
         typer.echo(json.dumps({"history": rows}, indent=2))
         return code
@@ -126,9 +128,8 @@ def execute(
     """Run a command on one host, as the user and with the sudo that the inventory names; its exit status is ours."""
     from specctl.ops import look
 
-    pairs = chosen.pairs()
     code = 0
-    for name, content in look.execute(pairs[0], command):
+    for name, content in look.execute(chosen.host(), command):
         if name == "status":
             code = int(content)
             continue
