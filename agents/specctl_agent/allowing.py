@@ -12,6 +12,7 @@ from specctl.rollout.agent_moves import WHO
 from specctl.rollout.facts import CurrentRelease, stored_knobs, stored_launch, stored_units
 from specctl.rollout.plan import ChangeKind, launch_changes
 from specctl.rollout.server_note import ServerNote
+from specctl_agent.orders import LOST, LOST_WORDS
 from specctl_agent.request import FRESH_S, Request
 
 DAY = timedelta(days=1)
@@ -29,7 +30,10 @@ def forbidden(note: ServerNote, orders: Mapping[str, object]) -> str | None:
     """Say why the agent may do nothing to this server: by the inventory, or by what people told it."""
     if note.server.agent.mode is not AgentMode.ACT:
         return f"the inventory says agent.mode: {note.server.agent.mode.value}"
-    standing = reading.mapping(reading.mapping(orders.get("servers")).get(note.server.name))
+    servers = reading.mapping(orders.get("servers"))
+    if orders.get(LOST) is not None and note.server.name not in servers:
+        return f"{LOST_WORDS}: {orders.get(LOST)}"
+    standing = reading.mapping(servers.get(note.server.name))
     conduct, held = reading.text(standing.get("conduct")), reading.text(standing.get("held"))
     if conduct not in (None, AgentMode.ACT.value):
         return f"the agent was told: {conduct}"

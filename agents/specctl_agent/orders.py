@@ -20,6 +20,8 @@ from specctl_agent.storing import StateFile
 
 FORMAT = 1
 NAME = "orders.json"
+LOST = "lost"
+LOST_WORDS = "what people ordered is lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,24 +66,32 @@ class Standing:
 
 @dataclass(slots=True)
 class Orders:
-    """The orders for every server; thread-safe."""
+    """The orders for every server; thread-safe.
+
+    Orders that are lost may have been a hold: every server is then held until somebody resumes it.
+    """
 
     file: StateFile
     clock: Clock
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _standing: dict[str, Standing] = field(default_factory=dict)
+    _lost: str | None = None
 
     def load(self) -> None:
         """Take up what was ordered before the agent started; what cannot be meant is left out."""
         with self._lock:
-            for name, fields in reading.mapping(self.file.load().get("servers")).items():
+            found = self.file.load()
+            for name, fields in reading.mapping(found.get("servers")).items():
                 self._standing[name] = _read(reading.mapping(fields))
+            self._lost = self.file.lost or reading.text(found.get(LOST))
+            if self.file.lost is not None:
+                self._save()
 
     def of(self, server: str) -> Standing:
         """Return the orders for a server; a pin that has run out is none."""
         now = self.clock.now()
         with self._lock:
-            found = self._standing.get(server, Standing())
+            found = self._found(server)
             if found.pin is not None and found.pin.until.left_s(now) <= 0:
                 found = self._standing[server] = replace(found, pin=None)
                 self._save()
@@ -90,11 +100,17 @@ class Orders:
     def take(self, server: str, order: wire.Order) -> bool:
         """Note an order; returns whether it is on the disk too. It holds at once either way."""
         with self._lock:
-            self._standing[server] = _changed(self._standing.get(server, Standing()), order, self.clock.now())
+            self._standing[server] = _changed(self._found(server), order, self.clock.now())
             return self._save()
 
+    def _found(self, server: str) -> Standing:
+        held = None if self._lost is None else f"{LOST_WORDS}, {NAME}: {self._lost}"
+        return self._standing.get(server, Standing(held=held))
+
     def _save(self) -> bool:
-        return self.file.save({"servers": {name: _plain(one) for name, one in self._standing.items()}})
+        return self.file.save(
+            {"servers": {name: _plain(one) for name, one in self._standing.items()}, LOST: self._lost}
+        )
 
 
 def _changed(found: Standing, order: wire.Order, now: Now) -> Standing:

@@ -41,6 +41,7 @@ from specctl_agent import allowing, config, inbox, orders
 from specctl_agent import request as requests
 from specctl_agent.actuators import ask
 from specctl_agent.request import Request, RequestError, Result
+from specctl_agent.storing import FILE_BYTES
 
 RECORDS = 500
 RESULTS_KEPT = 50
@@ -123,7 +124,7 @@ class Performer:
 
     def _carried_out(self, wanted: Request, folder: Path) -> Result:
         note = _note(folder)
-        standing = _object(self._config.state / orders.NAME)
+        standing = _orders(self._config.state / orders.NAME)
         why = allowing.stale(wanted, boot=clock.boot_id(), now_s=clock.boottime_s()) or allowing.forbidden(
             note, standing
         )
@@ -221,14 +222,22 @@ def _note(folder: Path) -> ServerNote:
     return server_note.read(text, lambda name: str(folder / server_note.KEYS / name))
 
 
-def _object(path: Path) -> Mapping[str, object]:
-    """Read a small JSON object of the agent's, without following a link; empty where there is none."""
+def _orders(path: Path) -> Mapping[str, object]:
+    """Read what people told the agent, without following a link; empty where they told it nothing.
+
+    Raises RequestError where it cannot be read: it may be a hold.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
-            return reading.mapping(json.loads(file.read(requests.RESULT_BYTES)))
-    except (OSError, ValueError, RecursionError):
+            found = json.loads(file.read(FILE_BYTES + 1))
+    except FileNotFoundError:
         return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise RequestError(f"what people ordered cannot be read: {path}: {error}") from error
+    if not isinstance(found, dict):
+        raise RequestError(f"what people ordered cannot be read: {path} is no object")
+    return found
 
 
 @contextlib.contextmanager

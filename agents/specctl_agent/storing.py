@@ -42,23 +42,28 @@ class Complaints:
 
 
 class StateFile:
-    """One JSON object in a file, with the format that it was written in."""
+    """One JSON object in a file, with the format that it was written in; `lost`: why what was saved could not be loaded."""
 
     def __init__(self, path: Path, form: int, complaints: Complaints, log: Log) -> None:
         self._path = path
         self._form = form
         self._complaints = complaints
         self._log = log
+        self.lost: str | None = None
 
     def load(self) -> Mapping[str, object]:
-        """Return what was saved, empty where nothing was; what cannot be read is kept aside, and that is said."""
+        """Return what was saved, empty where nothing was; what cannot be read is kept aside, and that is said.
+
+        `lost` then says why.
+        """
         try:
             with self._path.open("rb") as file:
                 content = file.read(FILE_BYTES + 1)
         except FileNotFoundError:
             return {}
         except OSError as error:
-            self._complaints.trouble(self._path.name, f"cannot be read: {error.strerror}")
+            self.lost = f"cannot be read: {error.strerror}"
+            self._complaints.trouble(self._path.name, self.lost)
             return {}
         reason = None
         try:
@@ -74,6 +79,7 @@ class StateFile:
         if reason is None:
             assert isinstance(found, dict)
             return found
+        self.lost = reason
         aside = self._path.with_name(self._path.name + KEPT)
         with contextlib.suppress(OSError):
             self._path.replace(aside)

@@ -21,7 +21,7 @@ def forbidden(view: View, limits: Limits) -> Grounds | None:
 def _held(view: View, _limits: Limits) -> Grounds | None:
     if view.hold is None:
         return None
-    return Grounds(rule="held", reason=f"a person forbade all acts: {view.hold}", otherwise="specctl agent resume")
+    return Grounds(rule="held", reason=f"held: {view.hold}", otherwise="specctl agent resume")
 
 
 def _unknown_mode(view: View, _limits: Limits) -> Grounds | None:

@@ -94,7 +94,7 @@ class View:
     server could be in, `mode` among them. `tokens_s`: measured output tokens a second of decoding in this mode, lately.
     `findings`: contradictions that the metric audit found. `gpu_troubles`: GPUs that throttle, report XIDs or are lost.
     `lease_holder`: who deploys. `adapts_itself`: the engine changes its own speculation. `refused`: means that this server may not
-    use, and why. `history`: None where there is none. `hold`: why a person forbade all acts.
+    use, and why. `history`: None where there is none. `hold`: why nothing may be done until somebody resumes.
     """
 
     mode: Mode | None

@@ -257,7 +257,7 @@ def test_a_disk_that_is_full(tmp_path: Path, lab: LabServer) -> None:
 
 
 def test_state_that_cannot_be_read_is_kept_and_begun_anew(tmp_path: Path, world: World) -> None:
-    """Damaged and newer state files are kept aside and told; the agent starts clean."""
+    """Damaged and newer state files are kept aside and told; the agent starts clean, and held, for the orders may have said so."""
     world.until(lambda: rule(world) == "gain-too-small", "a decision")
     world.close()
     home = tmp_path / "state" / "servers" / "lab"
@@ -272,6 +272,9 @@ def test_state_that_cannot_be_read_is_kept_and_begun_anew(tmp_path: Path, world:
     }
     assert "kept as profile.json.aside-1" in str(again.said.of("profile"))
     assert (home / "state.json.kept").read_text() == '{"format": 99}'
+    again.until(lambda: rule(again) == "held", "it does nothing")
+    again.ask(wire.Resume(who="ops@desk"))
+    again.until(lambda: rule(again) == "gain-too-small", "it decides again")
     again.close()
 
 

@@ -106,3 +106,32 @@ def test_nonsense_in_the_file_is_left_out(tmp_path: Path, clock: HandClock) -> N
     )
     orders = opened(tmp_path, clock)
     assert (orders.of("k26"), orders.of("chat")) == (orders.of("never"), orders.of("never"))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'{"format": 1, "servers": {"k26": {"held": "firm', "it is damaged"),
+        (b'{"format": 99, "servers": {}}', "a newer agent wrote it (format 99, this one reads 1)"),
+    ],
+)
+def test_orders_that_are_lost_may_have_been_a_hold(
+    tmp_path: Path, clock: HandClock, content: bytes, reason: str
+) -> None:
+    """Where the file cannot be read, every server is held until somebody resumes it, also over the next restarts."""
+    (tmp_path / NAME).write_bytes(content)
+    for orders in (opened(tmp_path, clock), opened(tmp_path, clock)):
+        assert orders.of("k26").held == orders.of("chat").held == f"what people ordered is lost, {NAME}: {reason}"
+    orders.take("k26", PIN)
+    assert orders.of("k26").held is not None
+    orders.take("k26", wire.Resume(who="ops@desk"))
+    again = opened(tmp_path, clock)
+    assert (again.of("k26").held, again.of("chat").held is None) == (None, False)
+
+
+def test_orders_that_cannot_be_read_now_are_a_hold(tmp_path: Path, clock: HandClock) -> None:
+    """A disk that gives the file not back leaves it unknown whether somebody forbade all acts."""
+    (tmp_path / NAME).mkdir()
+    assert (
+        opened(tmp_path, clock).of("k26").held == f"what people ordered is lost, {NAME}: cannot be read: Is a directory"
+    )

@@ -259,10 +259,14 @@ def test_a_live_change_is_recorded_if_the_engine_says_so(home: Home) -> None:
 
 
 def test_people_come_first(home: Home) -> None:
-    """Held, locked, another boot, too old, twice, an algo that is not the agent's: refused, and nothing is touched."""
+    """Held, orders lost, locked, another boot, too old, twice, an algo that is not the agent's: refused, and nothing is touched."""
     before = home.records()
     (home.state / "orders.json").write_text(json.dumps({"servers": {"lab": {"held": "ann looks at it"}}}))
     assert home.ask(switch("dflash")).reason == "the agent is held: ann looks at it"
+    (home.state / "orders.json").write_text(json.dumps({"servers": {}, "lost": "it is damaged"}))
+    assert home.ask(switch("dflash")).reason == "what people ordered is lost: it is damaged"
+    (home.state / "orders.json").write_text("{")
+    assert home.ask(switch("dflash")).reason.startswith("what people ordered cannot be read")
     (home.state / "orders.json").unlink()
     assert home.run("lock", "acquire", "--host", "here", "--reason", "mine").returncode == 0
     assert "the server is locked by" in home.ask(switch("dflash")).reason
