@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 KEY = "DDTREE_TRYOUT_KEY"
+ADMIN_KEY = "DDTREE_TRYOUT_ADMIN_KEY"
+SET = "/set_internal_state"
 WITHIN_S = 600.0
 PROMPTS = (
     "Write a function that merges two sorted lists.",
@@ -60,19 +62,23 @@ class Server:
         return self._read(path, None)
 
     def _read(self, path: str, content: bytes | None) -> object:
-        key = os.environ.get(KEY)
+        # A server with both keys takes the admin key for this route alone, and no other key for it.
+        variable = ADMIN_KEY if path == SET and os.environ.get(ADMIN_KEY) else KEY
+        key = os.environ.get(variable)
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         try:
             request = urllib.request.Request(self.url + path, content, headers)  # noqa: S310  # the user's own URL
             with urllib.request.urlopen(request, timeout=WITHIN_S) as answer:  # noqa: S310  # the user's own URL
                 return json.load(answer)
         except (OSError, ValueError, http.client.HTTPException) as error:
-            hint = f" ({KEY} holds the server's key)" if getattr(error, "code", None) in (401, 403) else ""
+            hint = "" if getattr(error, "code", None) not in (401, 403) else f" ({KEY} holds the server's key)"
+            if hint and path == SET:
+                hint = f" ({ADMIN_KEY} holds the server's admin key, where it has one)"
             raise TryoutError(f"{self.url}{path}: {error}{hint}") from error
 
     def turn(self, knobs: Mapping[str, int]) -> None:
         """Set knobs."""
-        answer = self.post("/set_internal_state", {"server_args": dict(knobs)})
+        answer = self.post(SET, {"server_args": dict(knobs)})
         if not isinstance(answer, list) or not all(answer):
             raise TryoutError(f"{dict(knobs)} was refused: the server's log says why")
 

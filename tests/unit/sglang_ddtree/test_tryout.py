@@ -21,7 +21,7 @@ from sglang_ddtree.knobs import Knobs, Limits, Row, Setting, changed, state
 
 LIMITS = Limits(block_size=8, max_budget=15, max_topk=4)
 START = Knobs(setting=Setting(budget=3, topk=2), policy=(Row(start=1, setting=Setting(budget=15, topk=4)),))
-KEY = "a-key"
+KEY, ADMIN_KEY = "a-key", "an-admin-key"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,14 +47,15 @@ class Toy:
 
 
 @contextmanager
-def served(toy: Toy) -> Iterator[str]:
-    """Serve it on this machine; give its address."""
+def served(toy: Toy, admin_key: str = KEY) -> Iterator[str]:
+    """Serve it on this machine; give its address. Knobs are turned with the admin key, and nothing else is asked with it."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length) or "{}")
-            allowed = self.headers.get("Authorization") == f"Bearer {KEY}"
+            key = admin_key if self.path == "/set_internal_state" else KEY
+            allowed = self.headers.get("Authorization") == f"Bearer {key}"
             said = json.dumps(toy.answer(self.path, body) if allowed else {}).encode()
             self.send_response(200 if allowed else 401)
             self.send_header("Content-Length", str(len(said)))
@@ -77,10 +78,10 @@ def served(toy: Toy) -> Iterator[str]:
         server.server_close()
 
 
-def tried(*words: str, key: str = KEY) -> subprocess.CompletedProcess[str]:
-    """Run the script as its user does."""
+def tried(*words: str, key: str = KEY, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the script as its user does; `more` are variables beside the key."""
     argv = [sys.executable, "-m", "sglang_ddtree.tryout", *words]
-    folder, environ = Path(sglang_ddtree.__file__).parents[1], os.environ | {"DDTREE_TRYOUT_KEY": key}
+    folder, environ = Path(sglang_ddtree.__file__).parents[1], os.environ | {"DDTREE_TRYOUT_KEY": key} | more
     return subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -129,6 +130,20 @@ def test_wrong_key_is_told_with_where_it_is_read() -> None:
     assert done.returncode == 2
     assert done.stderr == (
         f"error: {url}/server_info: HTTP Error 401: Unauthorized (DDTREE_TRYOUT_KEY holds the server's key)\n"
+    )
+
+
+def test_server_with_an_admin_key_is_tried() -> None:
+    """Where knobs want a key of their own it is given for them alone; without it the variable is named."""
+    toy = Toy()
+    with served(toy, ADMIN_KEY) as url:
+        done = tried(url, "--tokens", "4", "--at-once", "1", DDTREE_TRYOUT_ADMIN_KEY=ADMIN_KEY)
+        refused = tried(url)
+    assert (done.returncode, done.stderr, toy.held) == (0, "", START)
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        f"error: {url}/set_internal_state: HTTP Error 401: Unauthorized "
+        "(DDTREE_TRYOUT_ADMIN_KEY holds the server's admin key, where it has one)\n"
     )
 
 
