@@ -46,7 +46,7 @@ def pick(
             mask.apply(logits)
     greedy = info is None or info.is_all_greedy
     picks = logits.argmax(dim=-1) if greedy else _drawn(worker, batch, logits, positions)
-    return worker.same_on_all_ranks(picks.long().view(requests, nodes))
+    return worker.same_on_all_ranks(picks.long().view(requests, nodes), drawn=not greedy)
 
 
 def _drawn(worker: DDTreeWorker, batch: engine.Batch, logits: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:

@@ -121,9 +121,13 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
         """What tells attention that the draft's pass is a block."""
         return self._draft_block_spec_info
 
-    def same_on_all_ranks(self, picks: torch.Tensor) -> torch.Tensor:
-        """Let the first rank decide, as DFLASH does: logits of two ranks need not be equal to the last bit."""
-        return self._tp_sync.sync(SpecTpSyncSite.DFLASH_ACCEPT_GREEDY, picks)
+    def same_on_all_ranks(self, picks: torch.Tensor, *, drawn: bool) -> torch.Tensor:
+        """Let the first rank decide, as DFLASH does: two ranks' logits need not be equal to the last bit, nor their draws.
+
+        SGLANG_SPEC_TP_SYNC may turn off the one or the other.
+        """
+        site = SpecTpSyncSite.DFLASH_ACCEPT_SAMPLE if drawn else SpecTpSyncSite.DFLASH_ACCEPT_GREEDY
+        return self._tp_sync.sync(site, picks)
 
     def whole_logits(self, output: engine.Logits) -> torch.Tensor:
         """Return the logits of the whole vocabulary; under tensor parallelism the engine may have left the gather to us."""
