@@ -77,6 +77,10 @@ def check_models(target: object, draft: object) -> None:
     if getattr(target, "mambaish_config", None) is not None:
         raise RefusedError("DDTREE: the target has recurrent layers, whose state a tree would mix up")
     model = draft.model  # type: ignore[attr-defined]  # the engine's runner
+    if getattr(model, "is_nemotron_35_draft", False):
+        raise RefusedError(
+            "DDTREE: the draft has embeddings of its own (Nemotron 3.5), and would be shown the target's"
+        )
     for part, name in (("candidate_selector", "DFlash2"), ("lilicorr", "LiLiCorr"), ("prefix_gru", "Domino")):
         if getattr(model, part, None) is not None:
             raise RefusedError(

@@ -40,6 +40,7 @@ def test_usual_server_is_served() -> None:
     refusals.check_arguments(arguments())
     refusals.check_arguments(arguments(attention_backend=None, prefill_attention_backend="triton"))
     refusals.check_models(*models())
+    refusals.check_models(*models(draft={"candidate_selector": None, "is_nemotron_35_draft": False}))
 
 
 @pytest.mark.parametrize(
@@ -92,10 +93,11 @@ def test_all_reasons_come_at_once() -> None:
         ({}, {"candidate_selector": object()}, "DFlash2"),
         ({}, {"lilicorr": object()}, "LiLiCorr"),
         ({}, {"prefix_gru": object()}, "Domino"),
+        ({}, {"is_nemotron_35_draft": True}, "embeddings of its own"),
     ],
 )
 def test_models_are_refused_by_kind(target: dict[str, object], draft: dict[str, object], reason: str) -> None:
-    """A target whose layers a tree would confuse, and a draft without one distribution a depth, are refused."""
+    """A target whose layers a tree would confuse, a draft without one distribution a depth, or with own embeddings: refused."""
     with pytest.raises(RefusedError, match=reason):
         refusals.check_models(*models(target, draft))
 
