@@ -12,7 +12,7 @@ import torch
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm  # type: ignore[import-not-found]  # the engine's own
 from sglang.srt.speculative.spec_registry import CustomSpecAlgo  # type: ignore[import-not-found]  # the engine's own
 
-from sglang_ddtree import knobs, refusals
+from sglang_ddtree import knobs, refusals, trace
 
 NAME = "DDTREE"
 
@@ -55,8 +55,13 @@ class DDTree(CustomSpecAlgo):  # type: ignore[misc]  # of an untyped engine
         return FutureMap(device, self, pool, *rest, **named)
 
     def handle_server_args(self, server_args: object) -> None:
-        """Let DFLASH's rules hold, then say how wide a verify pass may be; refuse what a tree cannot do."""
+        """Let DFLASH's rules hold, then say how wide a verify pass may be; refuse what a tree cannot do.
+
+        Wrong words of the environment are refused here too, all of them: no model is loaded yet.
+        """
         refusals.check_arguments(server_args)
+        knobs.every(os.environ, int(server_args.decode_log_interval))  # type: ignore[attr-defined]  # the engine's record
+        trace.limit(os.environ)
         SpeculativeAlgorithm.DFLASH.handle_server_args(server_args)
         block = int(server_args.speculative_num_draft_tokens)  # type: ignore[attr-defined]  # the engine's record
         limits, _ = knobs.at_start(os.environ, block)

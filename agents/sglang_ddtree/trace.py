@@ -6,6 +6,7 @@ The format is docs/verify-trace.md of specctl. For a search for a fault: writing
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,12 +102,23 @@ def _ended(ending: Ending) -> dict[str, object]:
     return {"rid": ending.rid, "committed": list(ending.committed), "finish": ending.finish}
 
 
-def asked_for(environ: Mapping[str, str], version: str) -> Trace | None:
-    """Return the trace that the environment asks for, or None."""
+def limit(environ: Mapping[str, str]) -> tuple[Path, int] | None:
+    """Return the file that the environment asks for and its limit in bytes, or None; nothing is written.
+
+    Raises ValueError where it could not be so: a server shall say it before it loads its model.
+    """
     path = environ.get(FILE, "")
     if not path:
         return None
     megabytes = environ.get(MEGABYTES) or str(DEFAULT_MEGABYTES)
     if not megabytes.isdecimal() or int(megabytes) < 1:
         raise ValueError(f"{MEGABYTES}={megabytes} is no number of megabytes")
-    return Trace(Path(path), version=version, limit_bytes=int(megabytes) * 1_000_000)
+    if not os.access(Path(path).parent, os.W_OK | os.X_OK):
+        raise ValueError(f"{FILE}={path}: no file can be made in {Path(path).parent}")
+    return Path(path), int(megabytes) * 1_000_000
+
+
+def asked_for(environ: Mapping[str, str], version: str) -> Trace | None:
+    """Return the trace that the environment asks for, begun, or None."""
+    found = limit(environ)
+    return None if found is None else Trace(found[0], version=version, limit_bytes=found[1])

@@ -84,8 +84,13 @@ def test_file_ends_at_its_limit(path: Path) -> None:
 
 
 def test_trace_is_asked_for_by_the_environment(path: Path) -> None:
-    """Without a word there is none; a limit that is no number is refused."""
+    """Without a word there is none; a limit that is no number is refused, and a folder that there is not, with nothing written."""
     assert trace.asked_for({}, "0.5.23") is None
     assert trace.asked_for({"DDTREE_TRACE": str(path), "DDTREE_TRACE_MB": "1"}, "0.5.23") is not None
     with pytest.raises(ValueError, match="DDTREE_TRACE_MB=much is no number of megabytes"):
-        trace.asked_for({"DDTREE_TRACE": str(path), "DDTREE_TRACE_MB": "much"}, "0.5.23")
+        trace.limit({"DDTREE_TRACE": str(path), "DDTREE_TRACE_MB": "much"})
+    with pytest.raises(ValueError, match=r"DDTREE_TRACE=.*/gone/trace: no file can be made in .*/gone"):
+        trace.limit({"DDTREE_TRACE": str(path.parent / "gone" / "trace")})
+    fresh = path.with_name("fresh")
+    assert trace.limit({"DDTREE_TRACE": str(fresh)}) == (fresh, 64_000_000)
+    assert not fresh.exists()
