@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -259,12 +258,11 @@ def _tell(trial: Trial, ended: Ended | None, manner: Manner) -> int:
 
 
 def _print(trial: Trial, files: tuple[Path, ...]) -> None:
-    from specctl.cli.inventory import PIPE_WIDTH
+    from specctl.cli.printed import listing
     from specctl.measure.ab_result import conclude
     from specctl.ui import ab as views
-    from specctl.ui.theme import console
 
-    out = console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    out = listing()
     if trial.done:
         out.print(views.result_view(conclude(trial), width=out.width))
     for line in views.row("report", f"{files[0]} (with plots)" if files else "none: no segment was measured", None):

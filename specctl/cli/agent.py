@@ -108,10 +108,10 @@ def status(chosen: options.Chosen, as_json: options.JSON = False) -> None:
         typer.echo(json.dumps({"agents": [row.as_wire() for row in rows]}, indent=2))
         return
     from specctl.cli.main import print_error
+    from specctl.cli.printed import listing
     from specctl.ui import agent as views
-    from specctl.ui.theme import console
 
-    out = console()
+    out = listing()
     out.print(views.table(rows, out.width))
     for row in rows:
         if row.error is not None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from specctl.cli import options
+from specctl.cli.printed import listing
 from specctl.errors import EXIT_OK, UsageError
 
 NAME = Annotated[str, typer.Argument(metavar="BENCH", help="An id, the beginning of one, last, or last-1 (before it).")]
@@ -23,7 +24,6 @@ def mount(app: typer.Typer) -> None:
 
 def listed(as_json: options.JSON = False) -> int:
     """List the benches that are kept here, oldest first."""
-    from specctl.cli import bench_run
     from specctl.measure.bench_wire import as_wire
     from specctl.ops import bench
     from specctl.ui import bench as views
@@ -37,7 +37,7 @@ def listed(as_json: options.JSON = False) -> int:
     if not found:
         typer.echo("no bench is kept here: specctl bench --host H", err=True)
         return EXIT_OK
-    out = bench_run.screen()
+    out = listing()
     out.print(views.listed(found, width=out.width))
     return EXIT_OK
 
@@ -69,7 +69,6 @@ def compare(
     as_json: options.JSON = False,
 ) -> None:
     """Compare two benches, figure by figure, with intervals."""
-    from specctl.cli import bench_run
     from specctl.measure import bench_compare as comparing
     from specctl.ops import bench
     from specctl.ui import bench_compare as views
@@ -81,5 +80,5 @@ def compare(
     if as_json:
         typer.echo(json.dumps({"comparison": views.as_wire(found)}, indent=2))
         return
-    out = bench_run.screen()
+    out = listing()
     out.print(views.view(found, every=every))

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from specctl.cli.inventory import PIPE_WIDTH
+from specctl.cli.printed import listing
 from specctl.cli.stopping import interruptible
 from specctl.errors import EXIT_INTERRUPTED, EXIT_OK, RemoteCommandError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from specctl.measure.bench import Bench
     from specctl.ops.bench_reach import Ready
 
@@ -125,16 +121,8 @@ def show(found: Bench, *, as_json: bool) -> None:
         return
     from specctl.ui import bench as views
 
-    out = screen()
+    out = listing()
     out.print(views.view(found, width=out.width))
-
-
-def screen() -> Console:
-    """Return the console of standard output, wide where nobody's terminal limits it."""
-    from specctl.ui.theme import console
-
-    folded = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return console(width=None if folded else PIPE_WIDTH)
 
 
 def draw(found: Bench, path: Path) -> None:

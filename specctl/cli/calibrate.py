@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -250,11 +249,10 @@ def _print_json(study: Study, *, measured: bool) -> None:
 
 
 def _print(study: Study, target: Output, manner: Manner) -> None:
-    from specctl.cli.inventory import PIPE_WIDTH
+    from specctl.cli.printed import listing
     from specctl.ui import calibrate as views
-    from specctl.ui.theme import console
 
-    out = console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    out = listing()
     out.print(views.result_view(study, width=out.width))
     lines = [("written", f"{target.path}" + (f", {manner.plot}" if manner.plot else ""))]
     if not target.named:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import enum
 import json
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specctl.cli import options
-from specctl.cli.inventory import PIPE_WIDTH
+from specctl.cli.printed import is_folded, listing
 from specctl.errors import EXIT_OK, EXIT_ROLLED_BACK, UsageError
 
 if TYPE_CHECKING:
@@ -188,10 +186,8 @@ def _heading(one: Examined) -> list[str]:
 
 def _print(rows: Sequence[tuple[Sequence[str], Report]], *, whole: bool) -> None:
     from specctl.ui import doctor as views
-    from specctl.ui.theme import console
 
-    folded = sys.stdout.isatty() or "COLUMNS" in os.environ
-    out = console(width=None if folded else PIPE_WIDTH)
+    folded, out = is_folded(), listing()
     for number, (heading, report) in enumerate(rows):
         if number:
             out.print()

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specctl.cli import options
+from specctl.cli.printed import listing
 from specctl.errors import EXIT_OK, InventoryError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-PIPE_WIDTH = 200  # Lines for grep and less are not folded at 80 columns, unless COLUMNS says so.
+    pass
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -80,7 +77,7 @@ def list_servers(
         return EXIT_OK
     from specctl.ui.inventory import fleet_table
 
-    screen = _screen()
+    screen = listing()
     screen.print(fleet_table(hosts, width=screen.width))
     return EXIT_OK
 
@@ -116,7 +113,7 @@ def show(
         return EXIT_OK
     from specctl.ui.inventory import host_view
 
-    screen = _screen()
+    screen = listing()
     for one in hosts:
         screen.print(host_view(one, [each for owner, each in pairs if owner is one], provenance=provenance))
     return EXIT_OK
@@ -142,13 +139,6 @@ def init(
     inventories.write_starter(path, lab=lab, force=force)
     typer.echo(f"wrote {path}: edit it, then specctl inventory check -i {path}")
     return EXIT_OK
-
-
-def _screen() -> Console:
-    from specctl.ui.theme import console
-
-    folded = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return console(width=None if folded else PIPE_WIDTH)
 
 
 def _count(number: int, what: str) -> str:

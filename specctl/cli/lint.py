@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from typing import Annotated
 
 import typer
 
 from specctl.cli import options
-from specctl.cli.inventory import PIPE_WIDTH
+from specctl.cli.printed import is_folded, listing
 from specctl.errors import EXIT_OK, EXIT_USAGE
 
 STRICT = Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")]
@@ -47,11 +45,9 @@ def lint(
         typer.echo(json.dumps(shown, indent=2))
     else:
         from specctl.ui import lint as views
-        from specctl.ui.theme import console
 
-        folded = sys.stdout.isatty() or "COLUMNS" in os.environ
-        out = console(width=None if folded else PIPE_WIDTH)
-        out.print(views.view(selected, findings, width=out.width if folded else None))
+        out = listing()
+        out.print(views.view(selected, findings, width=out.width if is_folded() else None))
     return EXIT_USAGE if failed else EXIT_OK
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Mapping
 
 import typer
 
 from specctl.cli import options
 from specctl.cli.deploy import ALGO, KNOB
-from specctl.cli.inventory import PIPE_WIDTH
+from specctl.cli.printed import is_folded, listing
 from specctl.errors import SpecctlError
 
 
@@ -28,7 +26,6 @@ def facts(chosen: options.Chosen, as_json: options.JSON = False) -> int:
     from specctl.ops import preflight as checks
     from specctl.rollout.outcome import Outcome, exit_code
     from specctl.ui import facts as views
-    from specctl.ui.theme import console
 
     found = checks.facts(chosen.pairs())
     errors = {name: value for name, value in found.items() if isinstance(value, SpecctlError)}
@@ -39,10 +36,9 @@ def facts(chosen: options.Chosen, as_json: options.JSON = False) -> int:
     if as_json:
         typer.echo(json.dumps({"hosts": [one.as_wire() for one in known], "exit_code": code}, indent=2))
         return code
-    folded = sys.stdout.isatty() or "COLUMNS" in os.environ
-    out = console(width=None if folded else PIPE_WIDTH)
+    out = listing()
     for one in known:
-        out.print(views.view(one, out.width), soft_wrap=not folded)
+        out.print(views.view(one, out.width), soft_wrap=not is_folded())
     return code
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specctl.cli import options
-from specctl.cli.inventory import PIPE_WIDTH
+from specctl.cli.printed import listing
 from specctl.control.objective import Metric
 from specctl.errors import UsageError
 
@@ -109,8 +107,5 @@ def _show(found: Simulation, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"simulation": views.as_wire(found.size, found.comparison, found.shown)}, indent=2))
         return
-    from specctl.ui.theme import console
-
-    folded = sys.stdout.isatty() or "COLUMNS" in os.environ
-    out = console(width=None if folded else PIPE_WIDTH)
+    out = listing()
     out.print(views.view(found.size, found.comparison, found.shown, width=out.width))

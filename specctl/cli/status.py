@@ -55,10 +55,10 @@ def _once(pairs: Sequence[tuple[Host, Server]], *, as_json: bool) -> None:
     if as_json:
         typer.echo(_json(found, indent=2))
         return
+    from specctl.cli.printed import listing
     from specctl.ui.status_watch import whole
-    from specctl.ui.theme import console
 
-    out = console()
+    out = listing()
     for each in whole(found, out.width):
         out.print(each)
 
@@ -106,10 +106,10 @@ def _pictures(look: Callable[[], Sequence[Sight]], interval_s: float) -> None:
     from rich.console import Group
     from rich.live import Live
 
+    from specctl.cli.printed import listing
     from specctl.ui.status_watch import Changes, whole
-    from specctl.ui.theme import console
 
-    out = console()
+    out = listing()
     if out.is_terminal:
         with Live(console=out, auto_refresh=False) as live:
             _each(interval_s, look, lambda sights: live.update(Group(*whole(sights, out.width)), refresh=True))
