@@ -23,7 +23,9 @@ def _content(folder: str, release: str, name: str) -> bytes:
     problems = releases.damage(folder, release)
     if problems:
         raise OpError(
-            REMOTE_COMMAND, f"release {release} is damaged: {problems[0]}", hint="specctl deploy writes a new one"
+            REMOTE_COMMAND,
+            f"release {release} is damaged: {problems[0]}",
+            hint="specctl deploy --host H writes a new one",
         )
     content = files.read(os.path.join(releases.place(folder, release), name))
     assert content is not None, "a release that is whole has its main file"

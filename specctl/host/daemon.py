@@ -140,7 +140,7 @@ class Daemon:
         raise OpError(
             UNSUPPORTED,
             f"{python} has no supervisor package",
-            hint=f"{python} -m pip install supervisor, or set manager: systemd for the host",
+            hint=f"{python} -m pip install supervisor, or set service_manager: systemd for the host",
         )
 
     def shut_down(self) -> None:

@@ -23,7 +23,9 @@ def unit_dir(target: Args) -> str:
     """Return where the units lie of what an op's `manager` names; refuse what is no systemd."""
     chosen = target.part("manager")
     if chosen.text("kind") != services.SYSTEMD:
-        raise OpError(UNSUPPORTED, "there is no guard without systemd", hint="set manager: systemd for the host")
+        raise OpError(
+            UNSUPPORTED, "there is no guard without systemd", hint="set service_manager: systemd for the host"
+        )
     return chosen.text_or_none("unit_dir") or systemd.UNIT_DIR
 
 

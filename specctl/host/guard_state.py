@@ -109,7 +109,7 @@ def parse(content: bytes) -> GuardState:
         fields.update(token=row.whole("token", 0), phase=row.text("phase"), boot=row.text("boot"))
         return GuardState(**fields)  # type: ignore[arg-type]  # written by `_bytes`, whose digest nobody else changes
     except (ValueError, AttributeError, TypeError, OpError) as error:
-        raise OpError(REMOTE_COMMAND, "the guard's state cannot be read", hint="specctl status") from error
+        raise OpError(REMOTE_COMMAND, "the guard's state cannot be read", hint="specctl status --host H") from error
 
 
 def _bytes(state: GuardState) -> bytes:

@@ -82,7 +82,7 @@ def _parse(found: bytes, path: str) -> Lease:
         )
     except (ValueError, AttributeError, OpError) as error:
         raise OpError(
-            LOCK_HELD, f"the lock {path} cannot be read", hint="take it over: specctl lock acquire --steal"
+            LOCK_HELD, f"the lock {path} cannot be read", hint="take it over: specctl lock release --host H"
         ) from error
 
 
@@ -142,7 +142,11 @@ def held_error(lease: Lease) -> OpError:
     age = lease.age_s()
     since = f" for {age:.0f} s" if age is not None else ""
     why = f" ({lease.reason})" if lease.reason else ""
-    hint = "specctl lock status, then specctl lock release" if lease.ttl_s is None else "wait, or specctl lock status"
+    hint = (
+        "ask them, or specctl lock release --host H"
+        if lease.ttl_s is None
+        else "wait, or look: specctl lock status --host H"
+    )
     return OpError(LOCK_HELD, f"the server is locked by {lease.owner}{since}{why}", hint=hint)
 
 
@@ -182,7 +186,9 @@ def grant(folder: str, *, owner: str, reason: Optional[str], ttl_s: Optional[flo
 def _gone(lease: Optional[Lease]) -> OpError:
     holder = f"; {lease.owner} holds it now" if lease else ""
     return OpError(
-        LOCK_HELD, f"our lease on the server is gone{holder}", hint="specctl status, then run the command again"
+        LOCK_HELD,
+        f"our lease on the server is gone{holder}",
+        hint="specctl status --host H, then run the command again",
     )
 
 
@@ -197,7 +203,7 @@ def _confirm(folder: str, token: int) -> Lease:
         raise OpError(
             LOCK_HELD,
             "our lease on the server ended when the host restarted",
-            hint="specctl status, then run the command again",
+            hint="specctl status --host H, then run the command again",
         )
     # Nobody took it (they would have changed the token), so a late renewal is still ours to make.
     renewed = lease._replace(expires_s=clock.boottime_s() + lease.ttl_s)

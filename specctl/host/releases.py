@@ -102,13 +102,15 @@ def main_file(folder: str, release: str, algo: str) -> str:
     found = manifest(folder, release)
     if found is None:
         raise OpError(
-            REMOTE_COMMAND, f"there is no release {release} in {folder}", hint="specctl history shows those there are"
+            REMOTE_COMMAND, f"there is no release {release} in {folder}", hint="specctl history --host H shows them"
         )
     units = found.get("units")
     name = units.get(algo) if isinstance(units, dict) else None
     if not isinstance(name, str):
         raise OpError(
-            REMOTE_COMMAND, f"release {release} cannot run {algo}", hint="specctl deploy makes a release that can"
+            REMOTE_COMMAND,
+            f"release {release} cannot run {algo}",
+            hint="specctl deploy --host H makes a release that can",
         )
     return checked(name)
 
@@ -209,7 +211,9 @@ def _again(folder: str, release: str, given: Mapping[str, object]) -> Mapping[st
     problems = damage(folder, release)
     if problems:
         raise OpError(
-            REMOTE_COMMAND, f"release {release} is damaged: {problems[0]}", hint="specctl deploy writes a new one"
+            REMOTE_COMMAND,
+            f"release {release} is damaged: {problems[0]}",
+            hint="specctl deploy --host H writes a new one",
         )
     raise OpError(
         REMOTE_COMMAND,
@@ -238,7 +242,7 @@ def read(call: Call) -> Mapping[str, object]:
     found = manifest(folder, release)
     if found is None:
         raise OpError(
-            REMOTE_COMMAND, f"there is no release {release} in {folder}", hint="specctl history shows those there are"
+            REMOTE_COMMAND, f"there is no release {release} in {folder}", hint="specctl history --host H shows them"
         )
     names = [checked_path(str(name)) for name in _mapping(found.get("files")) if "/" not in str(name)]
     texts = {name: files.read_text(os.path.join(place(folder, release), name)) for name in names}

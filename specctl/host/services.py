@@ -28,4 +28,6 @@ def of(args: Args) -> Service:
         from specctl.host.supervisor import Supervisor
 
         return Supervisor(chosen)
-    raise OpError(UNSUPPORTED, f"no service manager named {kind}", hint="manager: systemd, or manager: supervisor")
+    raise OpError(
+        UNSUPPORTED, f"no service manager named {kind}", hint="service_manager: systemd, or service_manager: supervisor"
+    )

@@ -148,7 +148,9 @@ class Supervisor:
         except rpc.FaultError as fault:
             if fault.code == rpc.STILL_RUNNING:
                 raise OpError(
-                    REMOTE_COMMAND, f"{self.program} still runs with its old configuration", hint="specctl stop first"
+                    REMOTE_COMMAND,
+                    f"{self.program} still runs with its old configuration",
+                    hint="specctl stop --host H first",
                 ) from fault
             raise OpError(REMOTE_COMMAND, f"supervisord: {fault.text}") from fault
 
@@ -163,7 +165,7 @@ class Supervisor:
             raise OpError(
                 REMOTE_COMMAND,
                 f"{self.program} still runs as pid {orphan}, left by an earlier supervisord",
-                hint="specctl stop first",
+                hint="specctl stop --host H first",
             )
         offset = self.daemon.log_size()
         self._adopt()
@@ -193,7 +195,7 @@ class Supervisor:
                 return invocation
             if info.get("statename") in ("FATAL", "EXITED") or time.monotonic() > deadline:
                 why = info.get("spawnerr") or "it has no process"
-                raise OpError(REMOTE_COMMAND, f"{self.program} did not start: {why}", hint="specctl logs")
+                raise OpError(REMOTE_COMMAND, f"{self.program} did not start: {why}", hint="specctl logs --host H")
             time.sleep(STEP_S)
 
     def _log_path(self) -> str:

@@ -84,7 +84,7 @@ class Systemd:
             raise OpError(
                 UNSUPPORTED,
                 "systemd does not run this host",
-                hint="set manager: supervisor for the host in the inventory",
+                hint="set service_manager: supervisor for the host in the inventory",
             )
         said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().split("\n")[0]
         late = f"did not answer within {timeout_s:.0f} s" if done.status is None else said

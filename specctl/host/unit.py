@@ -61,7 +61,7 @@ def disable_remove(call: Call) -> Mapping[str, object]:
     service = services.of(args)
     now = service.state()
     if not now.at_rest:
-        raise OpError(REMOTE_COMMAND, f"the server is {now.active}, not stopped", hint="specctl stop first")
+        raise OpError(REMOTE_COMMAND, f"the server is {now.active}, not stopped", hint="specctl stop --host H first")
     removed: List[str] = []
     with lease.fenced(folder, args.whole("token", 0)):
         removed += [name for name in LINKS if files.remove(os.path.join(folder, name))]

@@ -176,7 +176,7 @@ def _planned(contact: Contact, request: Request, house: House, templates: Templa
     host = contact.host
     if host.manager is not ServiceManager.SYSTEMD:
         raise UnsupportedError(
-            "the agent needs systemd", hint="set manager: systemd for the host, where it runs systemd"
+            "the agent needs systemd", hint="set service_manager: systemd for the host, where it runs systemd"
         )
     seen = look(contact, interpreters=True)
     if seen.get("root") is not True:

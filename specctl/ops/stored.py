@@ -54,7 +54,7 @@ def whole_release(contact: Contact, server: Server, release: str) -> tuple[Mappi
     if isinstance(problems, list) and problems:
         raise RemoteCommandError(
             f"release {release} is damaged on the host: {problems[0]}",
-            hint="specctl deploy writes a new one",
+            hint=f"specctl deploy --host {contact.host.name} writes a new one",
             host=contact.host.name,
         )
     return manifest, texts

@@ -42,7 +42,8 @@ def _either(yes: str, no: str, *, value: bool | None) -> str:
 def clock_text(machine: Machine) -> str:
     """Say how far the clocks are apart, and whether a time service keeps the host's."""
     ahead = machine.clock_ahead_s
-    kept = _either("synchronised", "not synchronised", value=machine.clock_synchronised)
+    unsure = f"synchronised {UNKNOWN}"
+    kept = {True: "synchronised", False: "not synchronised", None: unsure}[machine.clock_synchronised]
     if ahead is None:
         return f"{UNKNOWN}, {kept}"
     apart = "agrees" if abs(ahead) < 1 else f"{seconds(abs(ahead))} {'ahead' if ahead > 0 else 'behind'}"

@@ -22,9 +22,9 @@ LEAST_FILES = 4096
 CREDENTIALS_SINCE = 247
 UNIT_DIR = "/etc/systemd/system"
 KEPT: Mapping[bool | None, str] = {
-    True: "kept by a time service",
-    False: "kept by no time service",
-    None: "whether a time service keeps it is not known",
+    True: "a time service keeps {}",
+    False: "no time service keeps {}",
+    None: "whether a time service keeps {} is not known",
 }
 
 
@@ -39,7 +39,7 @@ def manager_runs(subject: Subject) -> Verdict | None:
         return passed("supervisor answers") if state else unknown("supervisor did not say how the server is")
     version = subject.machine.systemd
     if subject.machine.systemd_runs is False:
-        return failed("systemd does not run this host", "set manager: supervisor for the host in the inventory")
+        return failed("systemd does not run this host", "set service_manager: supervisor for the host in the inventory")
     if version is None:
         return unknown("systemd's version could not be found out")
     keyed = bool(command.CONFIG_SECRETS.keys() & subject.server.secrets.keys())
@@ -47,7 +47,7 @@ def manager_runs(subject: Subject) -> Verdict | None:
     if keyed and digits.isdecimal() and int(digits) < CREDENTIALS_SINCE:
         return failed(
             f"systemd {version} cannot hand a key file to a unit (LoadCredential= came with {CREDENTIALS_SINCE})",
-            "update the host's system, or set manager: supervisor",
+            "update the host's system, or set service_manager: supervisor",
         )
     return passed(f"systemd {version}")
 
@@ -120,10 +120,10 @@ def clock(subject: Subject) -> Verdict | None:
         return unknown("the host's clock is not known")
     kept = KEPT[subject.machine.clock_synchronised]
     if abs(ahead) <= CLOCK_OFF_S:
-        return passed(f"{seconds(abs(ahead))} apart; the host's is {kept}")
+        return passed(f"{seconds(abs(ahead))} apart; " + kept.format("the host's"))
     side = "ahead of" if ahead > 0 else "behind"
     return warned(
-        f"the clock is {seconds(abs(ahead))} {side} this machine's, and {kept}; records and logs bear wrong times"
+        f"the clock is {seconds(abs(ahead))} {side} this machine's, and {kept.format('it')}; records and logs bear wrong times"
     )
 
 
@@ -160,7 +160,7 @@ CHECKS = (
         id="P001",
         title="the service manager runs the host",
         worst=Level.FAIL,
-        remedy="set the host's manager: in the inventory to what runs it (systemd or supervisor)",
+        remedy="set the host's service_manager: in the inventory to what runs it (systemd or supervisor)",
         why="A unit that nobody reads starts nothing.",
         look=manager_runs,
     ),

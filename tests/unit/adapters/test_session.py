@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import signal
 import sys
 import threading
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import specctl.host as host_program
 from specctl.adapters.local import LocalTransport
 from specctl.adapters.session import HostSession
 from specctl.adapters.session_errors import OpCancelledError, of_start, of_wire
@@ -179,6 +182,33 @@ def test_kinds_become_errors(kind: str, error: type[SpecctlError]) -> None:
     found = of_wire("op", {"kind": kind, "message": "m", "hint": "h"}, host="gpu1")
     assert type(found) is error
     assert found.host == "gpu1"
+
+
+def test_the_host_is_named_in_its_own_hints() -> None:
+    """A host does not know what we call it: in its hints it stands as H, and we put the name there."""
+    hint = "specctl lock release --host H, or --host HERE"
+    found = of_wire("op", {"kind": "lock-held", "message": "m", "hint": hint}, host=r"gpu\1")
+    assert found.hint == r"specctl lock release --host gpu\1, or --host HERE"
+
+
+def _hints() -> Iterator[str]:
+    """Yield every text that a program on a host passes as a hint, or calls one."""
+    for path in Path(host_program.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            named = isinstance(node, ast.Assign) and any(
+                isinstance(at, ast.Name) and at.id == "hint" for at in node.targets
+            )
+            if named or (isinstance(node, ast.keyword) and node.arg == "hint"):
+                inner = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+                yield from (text for text in inner if isinstance(text, str))
+
+
+def test_commands_in_a_hosts_hints_can_be_run_as_they_stand() -> None:
+    """Each command that a host advises, of those that take a host, has the option that names it."""
+    verbs = r"specctl (?:status|history|logs|stop|start|deploy|switch|rollback|restart|agent status|lock \w+)\b"
+    advised = [(text, found.end()) for text in _hints() for found in re.finditer(verbs, text)]
+    assert len(advised) > 10
+    assert [text for text, end in advised if not text[end:].startswith(" --host H")] == []
 
 
 @pytest.mark.parametrize("answer", [None, [], "x", {}, {"kind": 5, "message": 7, "output": 3}])

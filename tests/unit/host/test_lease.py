@@ -123,7 +123,7 @@ def test_a_manual_lock_stays_until_released(open_session: Opener, folder: Path) 
     assert second.call("lease.release", {"dir": str(folder), "token": token + 1}) == {"released": False}
     assert second.call("lease.release", {"dir": str(folder), "token": token}) == {"released": True}
     assert _acquire(second, folder, "bob@desk") > token
-    assert caught.value.hint == "specctl lock status, then specctl lock release"
+    assert caught.value.hint == "ask them, or specctl lock release --host here"
 
 
 def test_a_lease_can_be_resumed_by_its_token(open_session: Opener, folder: Path) -> None:

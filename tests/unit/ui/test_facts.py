@@ -42,7 +42,7 @@ def test_a_host_of_which_nothing_is_known() -> None:
         "  cpu       —× —",
         "  memory    — free of —",
         "  limits    open files — · locked memory —",
-        "  clock     —, —",
+        "  clock     —, synchronised —",
         "  gpus      —",
         "  server    chat · nothing deployed · unit — · port —",
         "  python    —",
@@ -84,7 +84,7 @@ def test_a_refusal_of_the_driver_is_shown_in_its_words() -> None:
     [
         (0.4, True, "agrees, synchronised"),
         (90.0, False, "90 s ahead, not synchronised"),
-        (-7200.0, None, "2.0 h behind, —"),
+        (-7200.0, None, "2.0 h behind, synchronised —"),
         (None, True, "—, synchronised"),
     ],
 )

@@ -26,7 +26,7 @@ def test_systemd_that_does_not_run_the_host_fails() -> None:
     """The inventory says systemd, and the host has none: the remedy is the inventory's other word."""
     found = finding(subject(machine={"systemd_runs": False, "systemd": None}), "P001")
     assert found is not None
-    assert (found.level, found.remedy) == (Level.FAIL, "set manager: supervisor for the host in the inventory")
+    assert (found.level, found.remedy) == (Level.FAIL, "set service_manager: supervisor for the host in the inventory")
 
 
 def test_an_old_systemd_fails_only_with_keys() -> None:
@@ -102,6 +102,18 @@ def test_a_clock_that_is_off_warns_and_never_fails(ahead: float, level: Level, w
     found = said(subject(machine={"clock_ahead_s": ahead}), "P008")
     assert found[0] is level
     assert words in found[1]
+
+
+@pytest.mark.parametrize("ahead", [0.0, 600.0])
+@pytest.mark.parametrize(
+    ("kept", "words"), [(True, "a time service keeps"), (False, "no time service keeps"), (None, "is not known")]
+)
+def test_who_keeps_the_clock_is_said_in_a_sentence(ahead: float, kept: bool | None, words: str) -> None:
+    """Whatever is known of it, and however far the clock is off, it reads as a clause about the host's clock."""
+    reason = said(subject(machine={"clock_ahead_s": ahead, "clock_synchronised": kept}), "P008")[1]
+    assert words in reason
+    assert "is whether" not in reason
+    assert ("keeps the host's" if ahead == 0 else "keeps it") in reason
 
 
 def test_limits_that_the_inventory_lowers() -> None:
