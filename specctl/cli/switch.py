@@ -114,11 +114,11 @@ def _show(found: Tellings, manner: Manner) -> None:
 
     if manner.as_json:
         if manner.dry_run:
-            rows = [one.as_wire() for one in found.planned]
+            rows = [one.plan.as_wire() for one in found.planned]
             failed = [outcome.as_wire() for outcome in found.failed]
             typer.echo(json.dumps({"plans": rows, "failed": failed}, indent=2))
         return
     out = console()
     width = out.width if out.is_terminal else None
     for one in found.planned:
-        out.print(live_plan.view(one.as_wire(), one.server.profile.name, width), soft_wrap=width is None)
+        out.print(live_plan.view(one.plan, one.server.profile.name, width), soft_wrap=width is None)

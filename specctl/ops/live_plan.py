@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from specctl.control import mode as modes
+from specctl.control.live_plan import LivePlan
 from specctl.control.mode import Mode
 from specctl.control.sight import mode_of
 from specctl.errors import NoHealthyReleaseError, UnsupportedError, UsageError
@@ -34,35 +35,12 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """One server's plan: its engine is told `tell`, and by that goes from `old` to `new`; `starts` is what a start would run.
-
-    `said`: the knobs of `old` that must be said to come back to it; others are so by themselves.
-    """
+    """A plan, and where it is carried out: `server` is at the address of what runs, `facts` are those that it was made by."""
 
     contact: Contact
     server: Server
     facts: ServerFacts
-    old: Mode
-    new: Mode
-    starts: Mode
-    tell: Mapping[str, object]
-    said: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def nothing(self) -> bool:
-        """Claim that there is nothing to do."""
-        return not self.tell
-
-    def as_wire(self) -> dict[str, object]:
-        """Return the JSON object of the plan (docs/json.md)."""
-        return {
-            "host": self.contact.host.name,
-            "server": self.server.name,
-            "old": str(self.old),
-            "new": str(self.new),
-            "starts": str(self.starts),
-            "tell": dict(self.tell),
-        }
+    plan: LivePlan
 
 
 def plan(contact: Contact, wanted: Server, wish: Wish) -> Telling:
@@ -81,14 +59,15 @@ def plan(contact: Contact, wanted: Server, wish: Wish) -> Telling:
     new = wished(wish, server, current)
     base = _base(old.algo, server, current)
     said = {name: value for name, value in old.knobs if base.get(name) != value}
-    telling = Telling(contact=contact, server=server, facts=facts, old=old, new=new, starts=starts, tell={}, said=said)
+    found = LivePlan(host=host, server=server.name, old=old, new=new, starts=starts, said=said)
+    telling = Telling(contact=contact, server=server, facts=facts, plan=found)
     if old == new and not wish.force:
         return telling
     if calibrate_hold.acts(contact, server, ""):
         words = "the agent on this host decides its algo, and would take the change back"
         hint = f"specctl pin --host {host} --algo {wish.algo} --for 6h --reason TEXT has the agent do it, and keep it"
         raise UnsupportedError(words, hint=hint)
-    return replace(telling, tell=_asked(telling, wish).tell)
+    return replace(telling, plan=replace(found, tell=_asked(telling, wish).tell))
 
 
 def _base(algo: str, server: Server, current: CurrentRelease) -> Mapping[str, int]:
@@ -107,7 +86,7 @@ def wished(wish: Wish, server: Server, current: CurrentRelease) -> Mode:
 
 def _asked(telling: Telling, wish: Wish) -> Change:
     """Ask the profile, then the engine, whether it takes such a change; it must also say that it runs what is on record."""
-    profile, old, new = telling.server.profile, telling.old, telling.new
+    profile, old, new = telling.server.profile, telling.plan.old, telling.plan.new
     engine = Engine(telling.contact, telling.server)
     try:
         before = fields(profile, old)

@@ -28,7 +28,7 @@ from specctl.ops.stored import current_of, reach_deployed
 from specctl.ops.turn import Turn
 from specctl.rollout.agent_moves import live_move
 from specctl.rollout.launch import algo_profile
-from specctl.rollout.outcome import Outcome
+from specctl.rollout.outcome import Outcome, as_selected
 from specctl.rollout.proof import Proven
 from specctl.rollout.record import Act, Record, Result
 
@@ -41,6 +41,7 @@ class Tellings:
     """What is to be told to the engines of the selected servers, and what already failed; `carry_out` may be called once."""
 
     wish: Wish
+    selected: Sequence[tuple[Host, Server]]
     planned: tuple[Telling, ...]
     failed: tuple[Outcome, ...]
     interrupted: threading.Event = field(default_factory=threading.Event)
@@ -48,25 +49,26 @@ class Tellings:
     @property
     def todo(self) -> tuple[Telling, ...]:
         """Return the servers on which there is something to do."""
-        return tuple(one for one in self.planned if not one.nothing)
+        return tuple(one for one in self.planned if not one.plan.nothing)
 
     def planned_only(self) -> tuple[Outcome, ...]:
         """Return the outcomes of a look, or where nothing is to be done."""
-        return (*self.failed, *(Outcome(host=one.contact.host.name, server=one.server.name) for one in self.planned))
+        looked = (Outcome(host=one.plan.host, server=one.plan.server) for one in self.planned)
+        return as_selected((*self.failed, *looked), self.selected)
 
     def carry_out(self, reporter: Reporter) -> tuple[Outcome, ...]:
         """Tell every engine; returns an outcome for each selected server."""
-        done = [Outcome(host=one.contact.host.name, server=one.server.name) for one in self.planned if one.nothing]
+        done = [Outcome(host=one.plan.host, server=one.plan.server) for one in self.planned if one.plan.nothing]
         todo = list(self.todo)
         if self.wish.canary and len(todo) > 1:
             first = todo.pop(0)
             done.append(self._one(first, reporter))
             if not done[-1].ok:
-                text = f"the canary on {first.contact.host.name} failed"
-                rest = [Outcome(host=one.contact.host.name, server=one.server.name, skipped=text) for one in todo]
-                return (*self.failed, *done, *rest)
+                text = f"the canary on {first.plan.host} failed"
+                rest = [Outcome(host=one.plan.host, server=one.plan.server, skipped=text) for one in todo]
+                return as_selected((*self.failed, *done, *rest), self.selected)
         in_parallel(lambda one: done.append(self._one(one, reporter)), todo)
-        return (*self.failed, *done)
+        return as_selected((*self.failed, *done), self.selected)
 
     def _one(self, telling: Telling, reporter: Reporter) -> Outcome:
         host = telling.contact.host.name
@@ -83,12 +85,12 @@ class Tellings:
 def undo_hint(planned: Sequence[Telling], outcomes: Sequence[Outcome]) -> str | None:
     """Say how to undo what was done, where all servers ran the same before."""
     done = {(o.host, o.server) for o in outcomes if o.ok and o.record}
-    told = [one for one in planned if (one.contact.host.name, one.server.name) in done]
-    if not told or len({one.old for one in told}) > 1:
+    told = [one for one in planned if (one.plan.host, one.plan.server) in done]
+    if not told or len({one.plan.old for one in told}) > 1:
         return None
-    words = [f"--host {name}" for name in dict.fromkeys(one.contact.host.name for one in told)]
-    knobs = [f"--knob {name}={value}" for name, value in told[0].said.items()]
-    return " ".join(["undo: specctl switch --live", *words, f"--algo {told[0].old.algo}", *knobs])
+    words = [f"--host {name}" for name in dict.fromkeys(one.plan.host for one in told)]
+    knobs = [f"--knob {name}={value}" for name, value in told[0].plan.said.items()]
+    return " ".join(["undo: specctl switch --live", *words, f"--algo {told[0].plan.old.algo}", *knobs])
 
 
 @contextmanager
@@ -111,7 +113,7 @@ def tellings(selected: Sequence[tuple[Host, Server]], wish: Wish) -> Iterator[Te
 
         in_parallel(plan_one, list(selected))
         ready = tuple(planned[key] for pair in selected if (key := (pair[0].name, pair[1].name)) in planned)
-        yield Tellings(wish=wish, planned=ready, failed=tuple(failed))
+        yield Tellings(wish=wish, selected=selected, planned=ready, failed=tuple(failed))
 
 
 def _carried(
@@ -120,7 +122,7 @@ def _carried(
     """Tell one engine under the server's lease, have it proven, and record how it ended."""
     contact, server = telling.contact, telling.server
     began = time.monotonic()
-    with leased(contact, server, wish.reason or f"switch {telling.new} live", steal=wish.steal) as token:
+    with leased(contact, server, wish.reason or f"switch {telling.plan.new} live", steal=wish.steal) as token:
         turn = Turn(
             contact=contact,
             server=server,
@@ -160,9 +162,9 @@ def _blank(telling: Telling, wish: Wish) -> Record:
     return replace(
         blank_record(telling.contact, telling.server, Act.SWITCH),
         release=current.id,
-        algo=telling.new.algo,
-        knobs=dict(telling.new.knobs),
-        previous=(current.id, telling.old.algo),
+        algo=telling.plan.new.algo,
+        knobs=dict(telling.plan.new.knobs),
+        previous=(current.id, telling.plan.old.algo),
         invocation=telling.facts.unit.invocation,
         reason=wish.reason,
         live=True,
@@ -171,8 +173,8 @@ def _blank(telling: Telling, wish: Wish) -> Record:
 
 def _done(turn: Turn, telling: Telling, record: Record) -> tuple[Record, SpecctlError | None]:
     """Tell it and prove it; tell it back where that fails."""
-    turn.reporter.step(turn.host, "tell", str(telling.new))
-    reply = Engine(turn.contact, telling.server).set(telling.tell)
+    turn.reporter.step(turn.host, "tell", str(telling.plan.new))
+    reply = Engine(turn.contact, telling.server).set(telling.plan.tell)
     turn.durations_s["told"] = reply.took_s
     if untouched(reply):
         error = RemoteCommandError(
@@ -188,7 +190,9 @@ def _done(turn: Turn, telling: Telling, record: Record) -> tuple[Record, Specctl
     if proof is None:
         return _back(turn, telling, record, cause)
     turn.final("proof", " · ".join(proof.evidence))
-    turn.final("switched", f"{telling.new}, told in {reply.took_s * 1000:.0f} ms; a start would run {telling.starts}")
+    turn.final(
+        "switched", f"{telling.plan.new}, told in {reply.took_s * 1000:.0f} ms; a start would run {telling.plan.starts}"
+    )
     return replace(record, result=Result.DONE, proof="proven", evidence=proof.evidence), None
 
 
@@ -197,7 +201,7 @@ def _found_again(turn: Turn, telling: Telling, session: HostSession, lost: Conne
     try:
         resume(turn, session, lost)
     except ConnectError as error:
-        error.message = f"{error.message}: the engine goes on with {telling.new}, which is not proven"
+        error.message = f"{error.message}: the engine goes on with {telling.plan.new}, which is not proven"
         error.hint = f"specctl health --host {turn.host}, once it answers again"
         raise
 
@@ -207,13 +211,13 @@ def _proven(turn: Turn, telling: Telling, reply: Reply) -> tuple[str, Proven | N
 
     An answer that was lost may have been a yes: what counts is what the engine says that it runs.
     """
-    wrong = differing(Engine(turn.contact, telling.server).info(), telling.tell)
+    wrong = differing(Engine(turn.contact, telling.server).info(), telling.plan.tell)
     if wrong is None or wrong:
         said = "; ".join(wrong[:3]) if wrong else "/server_info tells no internal state"
         return said if accepted(reply) else f"{refusal(reply)}; {said}", None
     question = Question(
-        algo=algo_profile(telling.server, telling.new.algo).after_a_change(),
-        knobs=dict(telling.new.knobs),
+        algo=algo_profile(telling.server, telling.plan.new.algo).after_a_change(),
+        knobs=dict(telling.plan.new.knobs),
         started=telling.facts.unit,
         started_at_s=telling.facts.now_s or 0.0,
         opening=opening_of(turn.contact, telling.server, telling.facts.unit.invocation),
@@ -230,14 +234,14 @@ def _proven(turn: Turn, telling: Telling, reply: Reply) -> tuple[str, Proven | N
 
 def _back(turn: Turn, telling: Telling, record: Record, cause: str) -> tuple[Record, SpecctlError]:
     """Tell the engine what it ran before, whole: what it runs may not be known."""
-    turn.reporter.step(turn.host, "tell back", str(telling.old))
-    engine, before = Engine(turn.contact, telling.server), fields(telling.server.profile, telling.old)
+    turn.reporter.step(turn.host, "restore", str(telling.plan.old))
+    engine, before = Engine(turn.contact, telling.server), fields(telling.server.profile, telling.plan.old)
     reply = engine.set(before)
     wrong = differing(engine.info(), before)
     error: SpecctlError
     if wrong == ():
-        turn.final("restored", f"{telling.old}: {cause}")
-        words = f"{cause}: the engine was told {telling.old} again"
+        turn.final("restored", f"{telling.plan.old}: {cause}")
+        words = f"{cause}: the engine was told {telling.plan.old} again"
         error = RolledBackError(words, hint=f"specctl logs --host {turn.host}")
         return replace(record, result=Result.ROLLED_BACK, cause=cause), error
     why = f"{cause}; and back: {'; '.join(wrong[:3]) if wrong else refusal(reply)}"

@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 
 from specctl import errors
 from specctl.cli import acting, inventory, lint, render
+from specctl.control.live_plan import LivePlan
+from specctl.control.mode import Mode
 from specctl.control.sight import AgentSight, Decided, GpuSight, Loading, Source
 from specctl.control.sight_wire import as_wire
 from specctl.errors import InventoryError, Problem, SpecctlError, UsageError
@@ -37,6 +39,7 @@ from tests import fakes, sights
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
 FIELD = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]*) \|", re.MULTILINE)
+LIVE_PLAN = LivePlan(host="gpu1", server="chat", old=Mode("none"), new=Mode("dflash"), starts=Mode("none"))
 PLAN = Plan(host="gpu1", server="chat", algo="none", release="1", writes=True, running=None)
 FULL_PLAN = replace(
     PLAN,
@@ -163,6 +166,7 @@ def as_load(load: Loading) -> Mapping[str, object]:
 def pairs() -> Iterator[tuple[str, Mapping[str, object], Mapping[str, object]]]:
     """Yield each documented object as it is with nothing known and with everything."""
     yield "Plan", PLAN.as_wire(), FULL_PLAN.as_wire()
+    yield "LivePlan", LIVE_PLAN.as_wire(), replace(LIVE_PLAN, tell={"ddtree_budget": 7}).as_wire()
     yield "Outcome", OUTCOME.as_wire(), FULL_OUTCOME.as_wire()
     yield "Record", RECORD.as_wire(), FULL_RECORD.as_wire()
     yield from _of_status()
