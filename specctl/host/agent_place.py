@@ -116,12 +116,17 @@ def unit_state() -> Dict[str, str]:
 def why_not_up(unit: str, log: str) -> Optional[str]:
     """Return the last line of a unit's log that gives a reason, its own or systemd's; None where no line does.
 
-    Around it systemd says what it does with every unit, and that this one failed: no reason.
+    Around it systemd says what it does with every unit, and that this one failed: no reason. What came before it was stopped last
+    is of another start. Where nobody gives one, how its process ended has to do.
     """
     routine = (*_ROUTINE, *(f"{unit}: {words}" for words in _ROUTINE_OF_UNIT))
     told = [line.strip() for line in log.splitlines()]
+    stops = [place for place, line in enumerate(told) if line.startswith("Stopped ")]
+    told = told[stops[-1] + 1 :] if stops else told
     reasons = [line for line in told if line and not line.startswith(routine)]
-    return reasons[-1] if reasons else None
+    ends = [line[len(unit) + 2 :] for line in told if line.startswith(f"{unit}: Main process exited")]
+    found = reasons or ends
+    return found[-1] if found else None
 
 
 def look(call: Call) -> Mapping[str, object]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import grp
 import json
 import os
 import pwd
 import shutil
-from contextlib import contextmanager
-from typing import Iterator, List, Mapping, Optional
+from typing import List, Mapping, Optional
 
 from specctl.host import agent_note, agent_place, agent_wheels, commands, files, hello
 from specctl.host.agent_place import CONFIG, CURRENT, UNIT
@@ -20,7 +18,6 @@ GROUP = "specctl"
 UNIT_DIR = "/etc/systemd/system"
 STATE = "/var/lib/specctl-agent"
 COMMAND = "/usr/local/bin/specctl-agent"
-UNITS = "units"
 OURS = ("specctl-agent.", "specctl-agent-actuate.")
 SYSTEMCTL_S = 90.0
 USERS_S = 30.0
@@ -33,29 +30,30 @@ def activate(call: Call) -> Mapping[str, object]:
     prefix, version = args.path("prefix"), args.text("version")
     _required()
     place = os.path.join(prefix, version)
-    if not agent_wheels.NAME.match(version) or not os.path.exists(os.path.join(place, agent_place.NOTE)):
-        raise OpError(USAGE, f"no version {version} was built here")
-    with _locked(prefix):
+    with agent_wheels.locked(prefix):
+        if not agent_wheels.NAME.match(version) or not os.path.exists(os.path.join(place, agent_place.NOTE)):
+            raise OpError(USAGE, f"no version {version} is built here", hint="run it again: it is built anew")
         _account()
         before = _current(prefix)
         _keep_units(place, args)
         agent_note.share_all(os.path.expanduser(args.part("config").text("servers")))
+        config_before = files.read(CONFIG)
         files.replace(_made(CONFIG), _config(args), 0o644)
         try:
             _point(prefix, version)
         except OpError as error:
             if before is None or before == version:
                 raise
-            _point(prefix, before)
             raise OpError(
                 REMOTE_COMMAND,
-                f"version {version} did not come up, and {before} runs again: {error.message}",
+                f"version {version} did not come up, and {_back(prefix, before, config_before)}: {error.message}",
                 hint=error.hint,
                 status=error.status,
                 output=error.output,
             ) from error
         _offer_command(prefix)
-        removed = agent_wheels.prune(prefix, [name for name in (version, before) if name])
+        # The same version again: what ran before it is not known here, and stays.
+        removed = () if before == version else agent_wheels.prune(prefix, [name for name in (version, before) if name])
     return {"previous": before, "removed": list(removed), "unit": agent_place.unit_state()}
 
 
@@ -66,7 +64,7 @@ def remove(call: Call) -> Mapping[str, object]:
     _required()
     removed: List[str] = []
     if os.path.isdir(prefix):
-        with _locked(prefix):
+        with agent_wheels.locked(prefix):
             names = _unit_files()
             commands.run(["systemctl", "disable", "--now", *names], SYSTEMCTL_S)
             removed += [os.path.join(UNIT_DIR, name) for name in names if files.remove(os.path.join(UNIT_DIR, name))]
@@ -94,18 +92,6 @@ def _required() -> None:
         )
     if hello.systemd_version() is None:
         raise OpError(UNSUPPORTED, "the agent needs systemd, which does not run this host")
-
-
-@contextmanager
-def _locked(prefix: str) -> Iterator[None]:
-    """Keep two operators from changing the agent of one host at the same time; the second waits."""
-    os.makedirs(prefix, mode=0o755, exist_ok=True)
-    descriptor = os.open(os.path.join(prefix, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _account() -> None:
@@ -151,7 +137,7 @@ def _current(prefix: str) -> Optional[str]:
 
 def _keep_units(place: str, args: Args) -> None:
     """Keep the version's unit files beside it, so that going back to it later brings them back too."""
-    folder = os.path.join(place, UNITS)
+    folder = os.path.join(place, agent_wheels.UNITS)
     os.makedirs(folder, mode=0o755, exist_ok=True)
     for each in args.parts("units"):
         name = each.text("name")
@@ -177,7 +163,7 @@ def _unit_files() -> List[str]:
 
 def _point(prefix: str, version: str) -> None:
     """Make one version the current one, with its units, and start it; raises OpError with the end of its log."""
-    folder = os.path.join(prefix, version, UNITS)
+    folder = os.path.join(prefix, version, agent_wheels.UNITS)
     wanted = sorted(os.listdir(folder))
     for name in _unit_files():
         if name not in wanted:
@@ -192,6 +178,17 @@ def _point(prefix: str, version: str) -> None:
     for name in enabled:
         commands.run(["systemctl", "reset-failed", name], SYSTEMCTL_S)
         _systemctl("restart", name)
+
+
+def _back(prefix: str, version: str, config: Optional[bytes]) -> str:
+    """Make the version before run again, with its settings and units; say whether it does."""
+    if config is not None:
+        files.replace(CONFIG, config, 0o644)
+    try:
+        _point(prefix, version)
+    except OpError:
+        return f"{version} does not run either"
+    return f"{version} runs again"
 
 
 def _systemctl(*words: str) -> None:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
+import fcntl
 import hashlib
 import io
 import json
 import os
 import re
 import shutil
+import time
 import zipfile
-from typing import Dict, Iterable, List, Mapping, Tuple
+from contextlib import contextmanager
+from typing import Dict, Iterable, Iterator, List, Mapping, Tuple
 
 from specctl.host import agent_place, commands, files
 from specctl.host.wire import REMOTE_COMMAND, USAGE, Args, Call, OpError
 
-INCOMING = ".incoming"
+INCOMING = ".incoming-"
+UNITS = "units"
 SITE = "site"
 LAUNCHER = "agent.py"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
@@ -25,6 +29,8 @@ WHEEL = re.compile(r"[A-Za-z0-9_.]+-[A-Za-z0-9_.!+]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.
 UNPACKED_BYTES = 256 << 20
 COMPILE_S = 120.0
 TRIAL_S = 30.0
+# An install that another operator has under way is over by then, or never ends.
+UNDER_WAY_S = 3600.0
 # Its own folder before all others, and nothing of the host's: -I and -S leave the standard library alone.
 PROGRAM = '''"""Start the agent from the folder beside this file: a version that runs keeps its own when another takes its place."""
 
@@ -44,7 +50,7 @@ COMMAND = '#!/bin/sh\nexec {python} -I -S {launcher} "$@"\n'
 def put(call: Call) -> Mapping[str, object]:
     """Keep one wheel until it is built in; its sum is checked here."""
     args = call.args
-    folder = os.path.join(args.path("prefix"), INCOMING)
+    folder = _incoming(args.path("prefix"))
     name, wanted = _wheel_name(args), args.text("sha256")
     os.makedirs(folder, mode=0o755, exist_ok=True)
     path = os.path.join(folder, name)
@@ -69,15 +75,24 @@ def build(call: Call) -> Mapping[str, object]:
     wheels = {_wheel_name(each): each.text("sha256") for each in args.parts("wheels")}
     note = {"version": version, "release": args.text("release"), "python": python, "wheels": wheels}
     place = os.path.join(prefix, version)
-    if files.read_object(os.path.join(place, agent_place.NOTE)) == note:
-        return {"built": False}
-    scratch = os.path.join(prefix, f"{files.TEMPORARY}{version}.{os.getpid()}")
+    with locked(prefix):
+        built = files.read_object(os.path.join(place, agent_place.NOTE)) != note
+        if built:
+            _build(prefix, place, note, wheels)
+    shutil.rmtree(_incoming(prefix), ignore_errors=True)
+    return {"built": built}
+
+
+def _build(prefix: str, place: str, note: Mapping[str, object], wheels: Mapping[str, str]) -> None:
+    """Make the version beside the others, and give it its name once it is whole."""
+    python = str(note["python"])
+    scratch = os.path.join(prefix, f"{files.TEMPORARY}{os.path.basename(place)}.{os.getpid()}")
     shutil.rmtree(scratch, ignore_errors=True)
     try:
         site = os.path.join(scratch, SITE)
         os.makedirs(site, mode=0o755)
         for name, wanted in sorted(wheels.items()):
-            _unpack(os.path.join(prefix, INCOMING, name), wanted, site)
+            _unpack(os.path.join(_incoming(prefix), name), wanted, site)
         _write_launcher(scratch, place, python)
         _compiled(python, site)
         _tried(python, scratch)
@@ -90,8 +105,23 @@ def build(call: Call) -> Mapping[str, object]:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     files.sync_dir(prefix)
-    shutil.rmtree(os.path.join(prefix, INCOMING), ignore_errors=True)
-    return {"built": True}
+
+
+@contextmanager
+def locked(prefix: str) -> Iterator[None]:
+    """Keep two operators from changing the agent of one host at the same time; the second waits."""
+    os.makedirs(prefix, mode=0o755, exist_ok=True)
+    descriptor = os.open(os.path.join(prefix, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _incoming(prefix: str) -> str:
+    """Return the folder of this session's wheels: another operator's end with the version that is built of them."""
+    return os.path.join(prefix, f"{INCOMING}{os.getpid()}")
 
 
 def _wheel_name(args: Args) -> str:
@@ -193,13 +223,20 @@ def _tried(python: str, scratch: str) -> None:
 
 
 def prune(prefix: str, keep: Iterable[str]) -> Tuple[str, ...]:
-    """Remove versions other than those to keep, and what interrupted builds left."""
+    """Remove versions other than those to keep, and what interrupted installs left; what another may have under way stays."""
     kept = set(keep)
     removed = []
     for path in _children(prefix):
         name = os.path.basename(path)
-        ours = os.path.exists(os.path.join(path, agent_place.NOTE)) or name.startswith(files.TEMPORARY)
-        if ours and name not in kept and not os.path.islink(path):
+        built = os.path.exists(os.path.join(path, agent_place.NOTE))
+        ours = built or name.startswith((files.TEMPORARY, INCOMING))
+        begun = not built or not os.path.isdir(os.path.join(path, UNITS))
+        if ours and name not in kept and not os.path.islink(path) and not (begun and _is_new(path)):
             shutil.rmtree(path, ignore_errors=True)
             removed.append(name)
     return tuple(removed)
+
+
+def _is_new(path: str) -> bool:
+    """Claim that a folder was written in lately; a clock that was set back since makes nothing new for ever."""
+    return abs(time.time() - os.stat(path).st_mtime) < UNDER_WAY_S

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.fleet.host import Host
-from tests.fleet.site import KEY, Site
+from tests.fleet.site import KEY, ROOT, Site
 from tests.fleet.waiting import until
 
 UNIT = "specctl-agent.service"
@@ -54,7 +55,7 @@ def watched(site: Site) -> Mapping[str, object]:
     return servers[0] if isinstance(servers, list) and servers else {}
 
 
-def test_the_agent_lives_on_a_host(site: Site, host: Host, wheelhouse: Path) -> None:
+def test_the_agent_lives_on_a_host(site: Site, host: Host, wheelhouse: Path, tmp_path: Path) -> None:
     """One life of an agent on a host with Debian's own Python, no pip, no venv and no internet: from install to removal."""
     site.describe({"agent": {"mode": "act", "algos": ["none", "dflash", "ddtree"], "outage_ok": True}})
     assert site.run("deploy", "--host", "gpu1", "--algo", "ddtree", "--yes").returncode == 0
@@ -68,6 +69,7 @@ def test_the_agent_lives_on_a_host(site: Site, host: Host, wheelhouse: Path) -> 
     assert done.returncode == 0, done.stderr
     again = site.run(*install, "--yes")
     assert (again.returncode, "runs already" in again.stdout) == (0, True)
+    _require_a_version_that_ends_gives_way(site, host, install, tmp_path)
 
     found = unit(host, "ActiveState", "UnitFileState", "User", "Type")
     assert found == {"ActiveState": "active", "UnitFileState": "enabled", "User": "specctl-agent", "Type": "notify"}
@@ -118,6 +120,22 @@ def _require_a_unit_that_will_not_start_is_named(site: Site, host: Host, install
     assert f"systemctl restart {waker}: Assertion failed for {waker}" in done.stderr
     assert f"journalctl -u {waker}" in done.stderr
     host.output(["rm", "-r", here])
+
+
+def _require_a_version_that_ends_gives_way(site: Site, host: Host, install: tuple[str, ...], folder: Path) -> None:
+    """Require that the version before runs again, with its own settings, and that the other one's end is told, not its own."""
+    config = "/etc/specctl/agent.json"
+    before, runs = host.read(config), host.output(["readlink", f"{VERSIONS}/current"])
+    shipped = (ROOT / "templates" / f"{UNIT}.j2").read_text()
+    (folder / f"{UNIT}.j2").write_text(re.sub(r"(?m)^ExecStart=.*", "ExecStart=/usr/bin/false", shipped))
+    done = site.run(*install, "--metrics", "127.0.0.1:9471", "--templates", str(folder), "--yes")
+    assert done.returncode == 4
+    assert (
+        f"{runs.strip()} runs again: systemctl restart {UNIT}: Main process exited, code=exited, status=1"
+        in done.stderr
+    )
+    assert (host.read(config), host.output(["readlink", f"{VERSIONS}/current"])) == (before, runs)
+    assert unit(host, "ActiveState") == {"ActiveState": "active"}
 
 
 def _require_nothing_heavy(host: Host) -> None:

@@ -51,6 +51,17 @@ def test_the_interpreter_behind_an_environment_is_found(tmp_path: Path) -> None:
             ),
             "specctl-agent: /etc/specctl/agent.json: no such file",
         ),
+        (
+            # A program that says nothing, in the place of one that ended as it should: that one's last word is no reason.
+            "specctl-agent.service",
+            (
+                "Stopping specctl-agent.service...\nevent=stopped\nspecctl-agent.service: Deactivated successfully.\n"
+                "Stopped specctl-agent.service.\nStarting specctl-agent.service...\n"
+                "specctl-agent.service: Main process exited, code=exited, status=1/FAILURE\n"
+                "specctl-agent.service: Failed with result 'exit-code'.\nFailed to start specctl-agent.service.\n"
+            ),
+            "Main process exited, code=exited, status=1/FAILURE",
+        ),
         ("zz.path", "Stopped zz.path.\nzz.path: Failed with result 'resources'.\n", None),
         ("zz.path", "", None),
     ],

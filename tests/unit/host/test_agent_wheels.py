@@ -6,16 +6,20 @@ import base64
 import hashlib
 import io
 import json
+import os
 import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from specctl.adapters.session import HostSession
 from specctl.errors import SpecctlError
+from specctl.host import agent_wheels
+from tests.unit.host.conftest import sessions
 
 MAIN = """import sys
 def main():
@@ -73,7 +77,7 @@ class Kit:
 
     def versions(self) -> list[str]:
         """Return what lies in the prefix, temporary things included."""
-        return sorted(path.name for path in self.prefix.iterdir() if path.name != ".incoming")
+        return sorted(path.name for path in self.prefix.iterdir() if not path.name.startswith((".incoming-", ".lock")))
 
 
 @pytest.fixture
@@ -136,7 +140,8 @@ def test_a_wheel_that_was_changed_on_its_way_is_refused(kit: Kit) -> None:
         kit.put(agent(), digest="0" * 64)
     content = agent()
     kit.put(content)
-    (kit.prefix / ".incoming" / "x-1-py3-none-any.whl").write_bytes(b"changed")
+    (came,) = kit.prefix.glob(".incoming-*/x-1-py3-none-any.whl")
+    came.write_bytes(b"changed")
     wheels = [{"name": "x-1-py3-none-any.whl", "sha256": hashlib.sha256(content).hexdigest()}]
     args = {"prefix": str(kit.prefix), "version": "1", "release": "1", "python": sys.executable, "wheels": wheels}
     with pytest.raises(SpecctlError, match="another than was sent"):
@@ -157,3 +162,41 @@ def test_data_and_scripts_of_wheels_stay_out(kit: Kit) -> None:
     site = kit.prefix / "1" / "site"
     assert (site / "kept.py").exists()
     assert not list(site.rglob("evil"))
+
+
+def test_two_operators_at_once_take_no_wheel_from_each_other(kit: Kit) -> None:
+    """Both bring the same wheel; the first has built its version before the second begins, and the second's is built too."""
+    content = agent()
+    with sessions() as open_one:
+        second = Kit(open_one(), kit.prefix)
+        kit.put(content)
+        second.put(content)
+        assert kit.build(content, "1") == second.build(content, "2") == {"built": True}
+    assert kit.versions() == ["1", "2"]
+    assert not list(kit.prefix.glob(".incoming-*"))
+
+
+def test_two_operators_at_once_build_one_version_once(kit: Kit) -> None:
+    """The same version by both: it is built by one of them, and not taken away under what the other has put beside it since."""
+    content = agent()
+    with sessions() as open_one, ThreadPoolExecutor(4) as pool:
+        kits = [Kit(open_one(), kit.prefix) for _ in range(4)]
+        built = [done["built"] for done in pool.map(lambda one: one.build(content), kits)]
+    assert (sorted(map(bool, built)), kit.versions()) == ([False, False, False, True], ["1"])
+    assert not list(kit.prefix.glob(".incoming-*"))
+
+
+def test_what_another_operator_has_under_way_is_not_pruned(tmp_path: Path) -> None:
+    """Versions that ran once go at once; one that was just built, or is being built, stays until it must have been given up."""
+    for name in ("kept", "ran", "built", ".tmp-3.77", ".incoming-78"):
+        (tmp_path / name).mkdir()
+        if not name.startswith("."):
+            (tmp_path / name / "version.json").write_text("{}")
+    for name in ("kept", "ran"):
+        (tmp_path / name / "units").mkdir()
+    (tmp_path / "current").symlink_to("ran")
+    assert agent_wheels.prune(str(tmp_path), ["kept"]) == ("ran",)
+    for name in ("built", ".tmp-3.77", ".incoming-78"):
+        os.utime(tmp_path / name, (1.0, 1.0))
+    assert sorted(agent_wheels.prune(str(tmp_path), ["kept"])) == [".incoming-78", ".tmp-3.77", "built"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["current", "kept"]
