@@ -39,7 +39,8 @@ def standing(host: Host, server: Server, facts: ServerFacts, wall_s: float | Non
     return replace(
         found,
         state=state_of(facts),
-        reason=None,
+        reason=facts.trouble,
+        hint=facts.remedy(host.name),
         desired=mode_of(wanted.algo, wanted.knobs.get(wanted.algo, {})),
         deployed=deployed,
         live=live,
@@ -48,11 +49,11 @@ def standing(host: Host, server: Server, facts: ServerFacts, wall_s: float | Non
         proven=proven,
         owned=_owned(server, (live or deployed or mode_of(server.algo, {})).algo),
         drift=facts.drift,
-        warnings=facts.warnings,
+        warnings=tuple(warning for warning in facts.warnings if warning != facts.unreadable),
         lease=facts.lease,
         guard=facts.guard,
         last=_last(facts, wall_s),
-        age_s=0.0,
+        age_s=0.0 if facts.trouble is None else None,
     )
 
 
@@ -77,7 +78,7 @@ def with_engine(sight: Sight, facts: ServerFacts, engine: EngineSight, figures: 
 def state_of(facts: ServerFacts, *, ready: bool = False, frozen: bool = False) -> str:
     """Say the server's state in a word; `frozen`: the engine answers, and its scheduler does not."""
     if facts.current is None:
-        return State.NOT_DEPLOYED.value
+        return State.NOT_DEPLOYED.value if facts.unreadable is None else State.UNKNOWN.value
     active = facts.unit.active
     if active == "failed":
         status = facts.unit.exit_status

@@ -175,7 +175,9 @@ def journal_tail(unit: str, lines: int, invocation: Optional[str]) -> List[str]:
         raise OpError(
             REMOTE_COMMAND,
             f"journalctl: {done.last_word()}",
-            hint="journalctl --verify, or systemctl status systemd-journald",
+            hint="set sudo: true for the host, or put the user into the group systemd-journal"
+            if b"permission" in done.stderr
+            else "journalctl --verify, or systemctl status systemd-journald",
         )
     found = [line for entry in done.stdout.split(b"\n") for line in parse(entry)[0]]
     return found[-lines:] if lines else []

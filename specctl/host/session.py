@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Dict, Mapping, Tuple
 
-from specctl.host import commands, keeper
+from specctl.host import commands, keeper, together
 from specctl.host.wire import INTERNAL, REMOTE_COMMAND, USAGE, Args, Call, OpError, Replies
 
 # op -> (module, function, whether it changes something and so needs the lease).
@@ -133,9 +133,7 @@ class Session:
 
 
 def _of_system(op: str, error: OSError) -> OpError:
-    place = f": {error.filename}" if error.filename else ""
-    message = f"{op}: {(error.strerror or str(error)).lower()}{place}"
-    return OpError(REMOTE_COMMAND, message, hint=HINTS.get(error.errno or 0))
+    return OpError(REMOTE_COMMAND, f"{op}: {together.words(error)}", hint=HINTS.get(error.errno or 0))
 
 
 def perform(op: str, call: Call) -> Mapping[str, object]:

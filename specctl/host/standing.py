@@ -20,6 +20,8 @@ def of_server(args: Args, found: Dict[str, object]) -> None:
     found.update({"name": args.text("name"), "warnings": warnings, "unit": None, "port": None, "port_owner": None})
     folder = args.path("dir")
     found["current"] = or_none(lambda: _current(folder), warnings)
+    # Whoever cannot read it must not take it for nothing: a user without the rights, a disk that fails.
+    found["unreadable"] = warnings[-1] if warnings else None
     found["previous"] = or_none(lambda: _previous(folder), warnings)
     found["releases"] = or_none(lambda: releases.ids(folder), warnings)
     held = or_none(lambda: lease.status(folder), warnings)

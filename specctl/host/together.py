@@ -12,14 +12,24 @@ _T = TypeVar("_T")
 
 
 def or_none(ask: Callable[[], _T], warnings: List[str]) -> Optional[_T]:
-    """Ask for one thing; a failure becomes a warning and None (this is the fallback that the facts promise)."""
+    """Ask for one thing; a failure becomes a warning, said once, and None (this is the fallback that the facts promise)."""
     try:
         return ask()
     except OpError as error:
-        warnings.append(error.message)
-    except (OSError, ValueError) as error:
-        warnings.append(str(error))
+        said = error.message
+    except OSError as error:
+        said = words(error)
+    except ValueError as error:
+        said = str(error)
+    if said not in warnings:
+        warnings.append(said)
     return None
+
+
+def words(error: OSError) -> str:
+    """Say what the system refused, and where."""
+    place = f": {error.filename}" if error.filename else ""
+    return f"{(error.strerror or str(error)).lower()}{place}"
 
 
 def answers(asks: Mapping[str, Callable[[], object]], deadline_s: float, warnings: List[str]) -> Dict[str, object]:

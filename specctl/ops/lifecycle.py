@@ -17,6 +17,7 @@ from specctl.ops.contact import Contact, contacts, in_parallel
 from specctl.ops.deploy import blank_record, keep_copy, live_server, previous_of, redacted
 from specctl.ops.drain import drain
 from specctl.ops.lease import leased
+from specctl.ops.prepare import demand_readable
 from specctl.ops.reporter import Reporter
 from specctl.ops.stored import current_of, demand_key, reach
 from specctl.ops.turn import Turn
@@ -99,7 +100,8 @@ class Undeploy:
 
     def idle(self, contact: Contact, server: Server, facts: ServerFacts) -> str | None:
         """Say so where nothing of the server is left to remove."""
-        del contact, server
+        del server
+        demand_readable(contact, facts)
         left = facts.current is not None or facts.guard is not None or (self.purge and facts.releases)
         return None if left else "nothing is deployed"
 

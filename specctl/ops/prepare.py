@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from specctl.adapters.redaction import Redactor
 from specctl.adapters.secrets import resolve_secret
-from specctl.errors import SpecctlError
+from specctl.errors import RemoteCommandError, SpecctlError
 from specctl.fleet.types import Server
 from specctl.ops import render
 from specctl.ops.agent_note import Letter
@@ -60,6 +60,13 @@ def secrets_of(server: Server) -> Mapping[str, str]:
     return {name: resolve_secret(ref).reveal() for name, ref in server.secrets.items()}
 
 
+def demand_readable(contact: Contact, facts: ServerFacts) -> None:
+    """Raise RemoteCommandError where it is not known what is deployed: that is not the same as nothing."""
+    if facts.trouble is not None:
+        host = contact.host.name
+        raise RemoteCommandError(facts.trouble, hint=facts.remedy(host), host=host)
+
+
 def read_release(contact: Contact, server: Server, release: str) -> tuple[Mapping[str, object], Mapping[str, str]]:
     """Return a release's manifest and the text of its files, secret ones left out; raises when there is no such release."""
     answer = contact.call("release.read", server, {"id": release})
@@ -75,6 +82,7 @@ def prepare(contact: Contact, server: Server, algo: str, *, templates: Templates
     contact.redactor = Redactor(tuple(values.values()))
     host_facts = gather(contact, (server,))
     facts = host_facts.servers[server.name]
+    demand_readable(contact, facts)
     compared_id = facts.current.id if facts.current else "1"
     release = render.release(templates, contact.host, server, release_id=compared_id, secrets=values)
     plan = of_release(release, algo, facts, host=contact.host.name, force=force)

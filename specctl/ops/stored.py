@@ -14,7 +14,7 @@ from specctl.fleet.types import Host, Server
 from specctl.ops.contact import Contact
 from specctl.ops.engine_http import EngineClient
 from specctl.ops.preflight import gather
-from specctl.ops.prepare import Prepared, read_release, secrets_of
+from specctl.ops.prepare import Prepared, demand_readable, read_release, secrets_of
 from specctl.rollout import launch as launches
 from specctl.rollout.facts import (
     CurrentRelease,
@@ -37,7 +37,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def current_of(contact: Contact, facts: ServerFacts) -> CurrentRelease:
-    """Return what the host is set to start, or raise UsageError when nothing was ever deployed."""
+    """Return what the host is set to start; UsageError when that is nothing, RemoteCommandError when it is not known."""
+    demand_readable(contact, facts)
     if facts.current is None:
         raise UsageError(
             f"server {facts.name} is not deployed",

@@ -78,12 +78,14 @@ class ServerFacts:
     """What is known of one server on one host; None: could not be found out.
 
     `drift`: in which ways the host differs from what its current release says. `current_unit`: text of the current main file.
-    `now_s`: the host's monotonic clock when the facts were taken. `loaded`: systemd's word (masked, not-found …). `own_pids`:
-    the processes that the service manager counts as this server's.
+    `unreadable`: why it is not known what is deployed; `current` is None then too. `now_s`: the host's monotonic clock when the
+    facts were taken. `loaded`: systemd's word (masked, not-found …). `own_pids`: the processes that the service manager counts
+    as this server's.
     """
 
     name: str
     current: CurrentRelease | None = None
+    unreadable: str | None = None
     current_unit: str = ""
     releases: tuple[str, ...] = ()
     drift: tuple[str, ...] = ()
@@ -117,6 +119,7 @@ class ServerFacts:
         return cls(
             name=reading.text(fields.get("name")) or "",
             current=_current(current),
+            unreadable=reading.text(fields.get("unreadable")),
             current_unit=reading.text(current.get("text")) or "",
             releases=reading.texts(fields.get("releases")),
             drift=drift,
@@ -163,6 +166,15 @@ class ServerFacts:
             "draft": self.draft.as_wire() if self.draft else None,
             "warnings": list(self.warnings),
         }
+
+    @property
+    def trouble(self) -> str | None:
+        """Say why it is not known what is deployed, None where it is."""
+        return None if self.unreadable is None else f"what is deployed cannot be read: {self.unreadable}"
+
+    def remedy(self, host: str) -> str | None:
+        """Say what to do about that."""
+        return None if self.unreadable is None else f"set sudo: true for {host} in the inventory, or look at that file"
 
     @property
     def weights_bytes(self) -> int | None:

@@ -148,7 +148,8 @@ def model_text(model: ModelFacts | None) -> str:
 
 
 def _server_rows(server: ServerFacts) -> Iterator[tuple[str, str]]:
-    release = f"release {server.current.id}, {server.current.algo}" if server.current else "nothing deployed"
+    nothing = "nothing deployed" if server.unreadable is None else UNKNOWN
+    release = f"release {server.current.id}, {server.current.algo}" if server.current else nothing
     port = server.port.value if server.port else UNKNOWN
     owner = f" ({server.port_owner})" if server.port_owner else ""
     yield "server", f"{server.name} · {release} · unit {server.unit.active or UNKNOWN} · port {port}{owner}"

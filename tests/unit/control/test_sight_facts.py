@@ -24,6 +24,7 @@ AT_S = 1_795_960_800.0
     ("facts", "ready", "frozen", "said"),
     [
         (ServerFacts(name="chat"), True, False, "not deployed"),
+        (ServerFacts(name="chat", unreadable="permission denied: /x"), True, False, "unknown"),
         (replace(FACTS, unit=UnitState(active="failed", exit_status=137)), False, False, "failed (137)"),
         (replace(FACTS, unit=UnitState(active="failed")), False, False, "failed"),
         (replace(FACTS, unit=UnitState(active="inactive")), True, False, "stopped"),
@@ -46,6 +47,15 @@ def test_before_the_first_look() -> None:
     found = blank(fakes.HOST, fakes.SERVER)
     assert (found.state, found.desired, found.age_s) == (State.UNKNOWN.value, mode_of("dflash", {}), None)
     assert (found.deployed, found.live, found.running, found.gpus) == (None, None, None, None)
+
+
+def test_what_may_not_be_read_is_not_taken_for_nothing() -> None:
+    """The reason and what to do about it are told once, not again among the warnings."""
+    why = "permission denied: /var/lib/specctl/chat/releases/1/manifest.json"
+    found = standing(fakes.HOST, fakes.SERVER, ServerFacts(name="chat", unreadable=why, warnings=(why, "other")), None)
+    assert (found.state, found.reason) == ("unknown", f"what is deployed cannot be read: {why}")
+    assert "sudo: true" in str(found.hint)
+    assert found.warnings == ("other",)
 
 
 def test_wanted_deployed_and_live() -> None:

@@ -85,6 +85,17 @@ def test_activating_the_same_again_changes_nothing(server: Server) -> None:
     assert (found["previous"], found["drift"]) == ({"id": "1", "algo": "none"}, False)
 
 
+def test_a_release_that_cannot_be_read_is_not_taken_for_none(server: Server) -> None:
+    """Why it is not known what is deployed stands beside the null; where it is known, there is no reason."""
+    server.deploy("1", "dflash")
+    assert _facts(server)["unreadable"] is None
+    manifest = server.folder / "releases" / "1" / "manifest.json"
+    manifest.unlink()
+    manifest.mkdir()
+    found = _facts(server)
+    assert (found["current"], found["unreadable"]) == (None, f"is a directory: {manifest}")
+
+
 def test_an_edited_release_is_drift(server: Server) -> None:
     """A file of the current release that was edited by hand is named."""
     server.write("1", none=server.conf())
