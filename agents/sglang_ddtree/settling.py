@@ -75,6 +75,7 @@ class Book:
         for request, prompt in read:
             if self.traced is not None:
                 self.traced.prefill(self._steps, _ending(request, len(request.output_ids) - 1), prompt)
+        self._end_trace()
 
     def verified(self, step: Step, settled: list[tuple[int, engine.Request, int, int]]) -> None:
         """Enter a pass: for each request that still ran its row, itself, its tokens before the pass, and accepted drafts."""
@@ -87,6 +88,12 @@ class Book:
         settings = trace.Settings(block=self._block, budget=step.begun.budget, topk=step.begun.topk)
         for (row, *_), ending in zip(settled, endings, strict=True):
             self.traced.verify(self._steps, ending, rows[row], settings)
+        self._end_trace()
+
+    def _end_trace(self) -> None:
+        """Forget a trace that ended: what it would be told costs a wait for the device at each step."""
+        if self.traced is not None and self.traced.ended:
+            self.traced = None
 
 
 def _ending(request: engine.Request, before: int) -> trace.Ending:

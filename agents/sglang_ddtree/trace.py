@@ -5,11 +5,16 @@ The format is docs/verify-trace.md of specctl. For a search for a fault: writing
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 1
 FILE = "DDTREE_TRACE"
@@ -48,12 +53,19 @@ class Ending:
 
 
 class Trace:
-    """A file that is begun anew, and ends by itself at its limit."""
+    """A file of whole lines that is begun anew, and ends by itself at its limit or where its disk is full."""
 
     def __init__(self, path: Path, *, version: str, limit_bytes: int) -> None:
+        self._path = path
         self._left = limit_bytes
-        self._file = path.open("w", encoding="ascii", buffering=1)
+        self._written = 0
+        self._file = path.open("wb", buffering=0)
         self._write({"kind": "trace", "engine": "sglang-ddtree", "version": version})
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is written."""
+        return self._file.closed
 
     def prefill(self, step: int, ending: Ending, prompt: int) -> None:
         """Note that a prompt of that many tokens was read and its first token committed."""
@@ -87,15 +99,32 @@ class Trace:
         )
 
     def _write(self, fields: Mapping[str, object]) -> None:
-        if self._file.closed:
+        if self.ended:
             return
-        text = json.dumps({"v": FORMAT, **fields}, separators=(",", ":")) + "\n"
-        if len(text) > self._left:
-            self._file.write(json.dumps({"v": FORMAT, "kind": "end", "why": "full"}, separators=(",", ":")) + "\n")
-            self._file.close()
-            return
-        self._left -= len(text)
-        self._file.write(text)
+        line = _line(fields)
+        try:
+            if len(line) <= self._left:
+                self._put(line)
+                return
+            self._put(_line({"kind": "end", "why": "full"}))
+            why = "it is full"
+        except OSError as error:
+            # A search for a fault shall not end the server.
+            why = str(error)
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._written)
+        self._file.close()
+        logger.warning("DDTREE: the trace %s ends: %s", self._path, why)
+
+    def _put(self, line: bytes) -> None:
+        if self._file.write(line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._left -= len(line)
+        self._written += len(line)
+
+
+def _line(fields: Mapping[str, object]) -> bytes:
+    return json.dumps({"v": FORMAT, **fields}, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def _ended(ending: Ending) -> dict[str, object]:

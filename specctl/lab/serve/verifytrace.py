@@ -1,14 +1,18 @@
 """The verify trace: a file with a JSON line for each step of each request (docs/verify-trace.md), bounded, whole lines only.
 
-Owned by the scheduler's thread. What is written is what was sent to the clients; a full file ends with a line that says so.
+Owned by the scheduler's thread. What is written is what was sent to the clients; a full file ends with a line that says so, and one
+on a full disk with its last whole line.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import os
 from collections.abc import Mapping
+from io import FileIO
 from pathlib import Path
-from typing import TextIO
 
 from specctl.lab.serve import dialect
 from specctl.lab.serve.log import logger
@@ -26,14 +30,14 @@ class VerifyTrace:
     def __init__(self, path: Path, limit_bytes: int) -> None:
         self._path = path
         self._limit = limit_bytes
-        self._file: TextIO | None = None
+        self._file: FileIO | None = None
         self._written = 0
         self._step = 0
 
     def begin(self) -> None:
         """Open the file anew; raise OSError where that cannot be."""
         self.end()
-        self._file = self._path.open("w", encoding="ascii")
+        self._file = self._path.open("wb", buffering=0)
         self._written = 0
         self._write(_line(kind="trace", engine="lab", version=dialect.VERSION))
 
@@ -53,10 +57,8 @@ class VerifyTrace:
         for emission in report.emissions:
             if self._file is not None:
                 self._write(self._text(emission, verifies.get(emission.rid), mode, prefill=prefill))
-        if self._file is not None:
-            self._file.flush()
 
-    def _text(self, emission: Emission, verify: Verify | None, mode: Mode, *, prefill: bool) -> str:
+    def _text(self, emission: Emission, verify: Verify | None, mode: Mode, *, prefill: bool) -> bytes:
         """Return the line of one request."""
         before = emission.before
         ended = None if emission.finish is None else emission.finish.value
@@ -75,18 +77,27 @@ class VerifyTrace:
         bonus = walk.target[walk.path[-1]]
         return _line(kind="verify", **common, prefix=prefix, **knobs, **nodes, bonus=bonus, **done, **counts)
 
-    def _write(self, line: str) -> None:
-        """Write a line, or end the file where it has no room for it."""
+    def _write(self, line: bytes) -> None:
+        """Write a line, or end the file where it or its disk has no room for it."""
         assert self._file is not None
-        if self._written + len(line) + CLOSING_BYTES > self._limit:
-            self._file.write(_line(kind="end", why="full"))
+        try:
+            if self._written + len(line) + CLOSING_BYTES <= self._limit:
+                self._put(self._file, line)
+                return
             logger.warning("The verify trace %s is full (%d bytes) and ends.", self._path, self._written)
-            self.end()
-            return
-        self._file.write(line)
+            self._put(self._file, _line(kind="end", why="full"))
+        except OSError as error:
+            logger.warning("The verify trace %s ends: %s", self._path, error)
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._written)
+        self.end()
+
+    def _put(self, file: FileIO, line: bytes) -> None:
+        if file.write(line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._written += len(line)
 
 
-def _line(**fields: object) -> str:
+def _line(**fields: object) -> bytes:
     """Return a record as a line."""
-    return json.dumps({"v": VERSION, **fields}, separators=(",", ":")) + "\n"
+    return json.dumps({"v": VERSION, **fields}, separators=(",", ":")).encode("ascii") + b"\n"

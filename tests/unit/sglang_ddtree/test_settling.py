@@ -148,3 +148,16 @@ def test_results_of_others_are_let_through() -> None:
         for hook in (settling._decoded, settling._prefilled):
             assert hook(settle, other, SimpleNamespace(reqs=[]), SimpleNamespace()) == "answer"
     assert (len(settled), published) == (4, [])
+
+
+def test_trace_that_ended_is_told_no_more(tmp_path: Path) -> None:
+    """Once a trace is full no pass is looked at for it, since each look waits for the device."""
+    full = trace.Trace(tmp_path / "trace", version="0.5.23", limit_bytes=100)
+    book = settling.Book(Meter(100, lambda *_: None), full, 8)
+    requests = [Request(rid="a", origin_input_ids=[0] * 12, output_ids=[1, 2])]
+    result = SimpleNamespace(num_correct_drafts_per_req_cpu=[1])
+    setattr(result, settling.CARRIED, settling.Step(begun=BEGUN, shown=shown()))
+    processor = SimpleNamespace(draft_worker=SimpleNamespace(book=book))
+    settling._decoded(lambda *_: None, processor, SimpleNamespace(reqs=requests), result)
+    assert book.traced is None
+    assert json.loads((tmp_path / "trace").read_text().splitlines()[-1])["why"] == "full"

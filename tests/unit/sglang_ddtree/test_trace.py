@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +28,19 @@ TREE = trace.Settings(block=8, budget=3, topk=2)
 def lines(path: Path) -> list[dict[str, object]]:
     """Return a file's lines."""
     return [json.loads(text) for text in path.read_text().splitlines()]
+
+
+@contextmanager
+def room(limit_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow past so many bytes: the kernel writes what fits, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
 
 
 @pytest.fixture
@@ -81,6 +98,25 @@ def test_file_ends_at_its_limit(path: Path) -> None:
     found = lines(path)
     assert found[-1] == {"v": 1, "kind": "end", "why": "full"}
     assert len(found) < 6
+
+
+def test_full_disk_ends_the_trace_alone() -> None:
+    """Where nothing can be written the trace ends, and whoever writes into it is none the wiser."""
+    written = trace.Trace(Path("/dev/full"), version="0.5.23", limit_bytes=10_000)
+    assert written.ended
+    written.verify(1, ENDING, VERIFIED, TREE)
+
+
+def test_line_that_the_disk_has_no_room_for_is_taken_back(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A disk that fills up in the middle of a line leaves whole lines, and the log says why the trace ends."""
+    written = trace.Trace(path, version="0.5.23", limit_bytes=100_000)
+    with room(path.stat().st_size + 1000):
+        for step in range(20):
+            written.verify(step, ENDING, VERIFIED, TREE)
+    assert written.ended
+    assert [line["kind"] for line in lines(path)] == ["trace", *["verify"] * (len(lines(path)) - 1)]
+    assert 2 <= len(lines(path)) < 8
+    assert f"DDTREE: the trace {path} ends: " in caplog.text
 
 
 def test_trace_is_asked_for_by_the_environment(path: Path) -> None:

@@ -125,6 +125,14 @@ def test_a_full_file_ends_with_whole_lines(tmp_path: Path) -> None:
     assert replay.check(written.splitlines()).full
 
 
+def test_a_full_disk_ends_the_file_alone() -> None:
+    """Where nothing can be written the trace ends, and the server decodes on."""
+    trace = VerifyTrace(Path("/dev/full"), 10_000)
+    trace.begin()
+    trace.record(REPORT, MODE)
+    trace.end()
+
+
 def test_steps_are_counted_while_nothing_is_written(tmp_path: Path) -> None:
     """A trace begun later goes on with the engine's own numbers of steps."""
     trace = VerifyTrace(tmp_path / "t.jsonl", 10_000)
