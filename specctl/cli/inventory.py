@@ -129,7 +129,7 @@ def schema() -> int:
 
 
 def init(
-    path: Annotated[Path, typer.Argument(metavar="[PATH]", help="Where to write it.")] = Path("inventory.yaml"),
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write it.")] = Path("inventory.yaml"),
     lab: Annotated[bool, typer.Option("--lab", help="One that works at once: the lab engine on this machine.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> int:
@@ -137,7 +137,10 @@ def init(
     from specctl.ops import inventory as inventories
 
     inventories.write_starter(path, lab=lab, force=force)
-    typer.echo(f"wrote {path}: edit it, then specctl inventory check -i {path}")
+    after = f"edit it, then specctl inventory check -i {path}"
+    if lab:
+        after = f"export LAB_API_KEY=$(openssl rand -hex 24), then specctl deploy -i {path} --host local"
+    typer.echo(f"wrote {path}: {after}")
     return EXIT_OK
 
 

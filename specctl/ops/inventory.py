@@ -40,6 +40,8 @@ _PLUGINS_OFF = "PYDANTIC_DISABLE_PLUGINS"
 
 def inventory_paths(given: Sequence[str], environ: Mapping[str, str], folder: Path) -> tuple[str, ...]:
     """Return the files to read: those given, else of SPECCTL_INVENTORY, else the first default that exists in the folder."""
+    if "" in given:
+        raise UsageError("-i is given an empty path", hint="leave -i out, or look at the variable that it was made of")
     if given:
         return tuple(given)
     named = tuple(path for path in environ.get(VARIABLE, "").split(":") if path)
@@ -113,6 +115,9 @@ def write_starter(target: Path, *, lab: bool = False, force: bool = False) -> No
         with target.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise UsageError(f"{target} exists already", hint="specctl init --force writes over it") from error
+        if target.is_dir():
+            raise UsageError(f"{target} is a folder", hint=f"specctl init {target / DEFAULT_PATHS[0]}") from error
+        raise UsageError(f"{target} exists already", hint=f"specctl init --force {target} writes over it") from error
     except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+        hint = f"mkdir -p {target.parent}" if isinstance(error, FileNotFoundError) else "name another place"
+        raise UsageError(f"{target} cannot be written: {error.strerror}", hint=hint) from error

@@ -21,6 +21,7 @@ from specctl.rollout.launch import algo_profile
 Pair = tuple[Host, Server]
 # A start of eight ranks logs some thousand lines until it is ready.
 OPENING_LINES = 5000
+LINES_LOST = "— here lines are missing: they came faster than the connection takes them —"
 
 
 def history(selected: Sequence[Pair], limit: int) -> Mapping[tuple[str, str], object]:
@@ -84,8 +85,7 @@ def opening_of(contact: Contact, server: Server, invocation: str | None) -> tupl
     found: list[str] = []
 
     def take(event: Mapping[str, object]) -> None:
-        lines = event.get("lines")
-        found.extend(str(line) for line in (lines if isinstance(lines, list) else ()))
+        found.extend(told(event))
 
     contact.call("logs", server, {"first": OPENING_LINES, "invocation": invocation}, on_event=take)
     return tuple(found)
@@ -101,16 +101,21 @@ def judged(end: GateEnd, host: str) -> SpecctlError | None:
 def logs(
     pair: Pair, *, lines: int, follow: bool, release: str | None, show: Callable[[str], None], done: threading.Event
 ) -> None:
-    """Show a server's log, of all starts or of one release's last start; secrets are blotted out."""
+    """Show a server's log, of all starts or of one release's last start; secrets are blotted out.
+
+    Lines that were lost because they came too fast are told in their place. Raises UsageError where there is no log, since
+    nothing was ever deployed.
+    """
     host, server = pair
 
     def one(contact: Contact, _server: Server) -> None:
-        reach(contact, server, brief=True)
+        facts = reach(contact, server, brief=True).servers[server.name]
+        if not facts.records:
+            current_of(contact, facts)
 
         def take(event: Mapping[str, object]) -> None:
-            found = event.get("lines")
-            for line in found if isinstance(found, list) else []:
-                show(contact.redactor.redact(str(line)))
+            for line in told(event):
+                show(contact.redactor.redact(line))
 
         invocation = invocation_of(contact, server, release) if release else None
         args = {"lines": lines, "follow": follow, "invocation": invocation}
@@ -119,6 +124,14 @@ def logs(
     for found in each([(host, server)], one).values():
         if isinstance(found, SpecctlError):
             raise found
+
+
+def told(event: Mapping[str, object]) -> Iterator[str]:
+    """Yield the lines of one event of a log that is followed; before them, that some were lost, where they were."""
+    if event.get("lost") is True:
+        yield LINES_LOST
+    found = event.get("lines")
+    yield from (str(line) for line in (found if isinstance(found, list) else ()))
 
 
 def invocation_of(contact: Contact, server: Server, release: str) -> str:

@@ -208,7 +208,8 @@ def test_init_writes_an_inventory_that_is_sound(app: typer.Typer) -> None:
 
 def test_init_lab_writes_one_that_works_on_this_machine(app: typer.Typer) -> None:
     """The lab's starter is sound and its models and interpreter are there."""
-    assert run(app, "init", "--lab").exit_code == 0
+    result = run(app, "init", "--lab")
+    assert (result.exit_code, "deploy -i inventory.yaml --host local" in result.output) == (0, True)
     (host,) = json.loads(run(app, "inventory", "show", "--host", "local", "--json").output)["hosts"]
     (server,) = host["servers"]
     assert (host["connect"]["via"], server["engine"]) == ("local", "lab")
@@ -219,10 +220,15 @@ def test_init_never_writes_over_a_file_unless_forced(app: typer.Typer) -> None:
     """A file that is there stays as it is, unless --force says otherwise."""
     Path("inventory.yaml").write_text("mine")
     error = failure(app, "init")
-    assert (error.message, error.hint) == ("inventory.yaml exists already", "specctl init --force writes over it")
+    assert (error.message, error.hint) == (
+        "inventory.yaml exists already",
+        "specctl init --force inventory.yaml writes over it",
+    )
     assert Path("inventory.yaml").read_text() == "mine"
     assert run(app, "init", "--force").exit_code == 0
     assert Path("inventory.yaml").read_text().startswith("# An inventory")
+    Path("other.yaml").write_text("mine")
+    assert failure(app, "init", "other.yaml").hint == "specctl init --force other.yaml writes over it"
 
 
 def test_init_where_nothing_can_be_written(app: typer.Typer) -> None:
@@ -230,6 +236,9 @@ def test_init_where_nothing_can_be_written(app: typer.Typer) -> None:
     assert failure(app, "init", "missing/inventory.yaml").message == (
         "missing/inventory.yaml cannot be written: No such file or directory"
     )
+    Path("there").mkdir()
+    error = failure(app, "init", "there")
+    assert (error.message, error.hint) == ("there is a folder", "specctl init there/inventory.yaml")
 
 
 def test_knobs_are_read_or_refused() -> None:

@@ -29,6 +29,12 @@ def test_what_is_given_comes_first(tmp_path: Path) -> None:
     assert inventories.inventory_paths([], {"SPECCTL_INVENTORY": ""}, tmp_path) == ("inventory.yaml",)
 
 
+def test_an_empty_path_is_no_folder(tmp_path: Path) -> None:
+    """`-i "$UNSET"` is told for what it is."""
+    with pytest.raises(UsageError, match="-i is given an empty path"):
+        inventories.inventory_paths([""], {}, tmp_path)
+
+
 def test_load_fleet_names_its_files() -> None:
     """The fleet knows what it was read from."""
     assert inventories.load_fleet([EXAMPLE]).files == (EXAMPLE,)
