@@ -6,6 +6,7 @@ import os
 import threading
 from pathlib import Path
 
+from specctl.rollout import agent_unit
 from specctl_agent import config as configs
 from specctl_agent import metrics
 from specctl_agent.clock import Clock, HostClock
@@ -40,7 +41,13 @@ def run(path: Path | None, version: str, stopping: threading.Event, log: Log) ->
     lock = only_one(config.state)
     notify = Notify()
     try:
-        log(INFO, "started", version=version, servers=str(config.servers), metrics=f"{config.address}:{config.port}")
+        log(
+            INFO,
+            "started",
+            version=version,
+            servers=str(config.servers),
+            metrics=agent_unit.joined(config.address, config.port),
+        )
         loop, doors = assemble(config, HostClock(), version, log, stopping)
         doors.open()
         try:

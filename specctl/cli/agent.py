@@ -113,6 +113,8 @@ def status(chosen: options.Chosen, as_json: options.JSON = False) -> None:
 
     out = listing()
     out.print(views.table(rows, out.width))
+    for line in views.trouble_lines(rows):
+        out.print(line, soft_wrap=True)
     for row in rows:
         if row.error is not None:
             print_error(row.error, as_json=False)

@@ -98,15 +98,28 @@ def pin(
     """Keep an algo for a while, whatever the agent would decide."""
     from specctl.control import mode as modes
     from specctl.control import wire
-    from specctl.fleet import units
 
+    for_s = _seconds(duration)
     try:
-        wanted, for_s = modes.mode(algo, options.knobs(knob)), units.seconds(duration)
+        wanted = modes.mode(algo, options.knobs(knob))
     except ValueError as error:
         raise UsageError(str(error), hint="specctl pin --host H --algo dflash --for 6h --reason TEXT") from error
     said = f"pin {wanted} for {duration}"
     order = _Order(said, lambda who, server: wire.Pin(who=who, server=server, mode=wanted, for_s=for_s, reason=reason))
     return _order(chosen, order, yes=yes, dry_run=dry_run, as_json=as_json)
+
+
+def _seconds(duration: str) -> float:
+    """Read how long a pin is to last; raises UsageError."""
+    from specctl.fleet import units
+
+    try:
+        found = units.seconds(duration)
+    except ValueError as error:
+        raise UsageError(f"--for {duration}: {error}", hint="--for 6h") from error
+    if found < 1.0:
+        raise UsageError(f"--for {duration}: must be at least 1s", hint="specctl unpin ends a pin")
+    return found
 
 
 @options.selecting()
@@ -140,7 +153,7 @@ def why(
         from specctl.ui.theme import console
 
         out = console()
-        for answer in answers:
+        for answer in (one for one in answers if one.error is None):
             for line in views.answer_lines(answer.host, answer.server, answer.result):
                 out.print(line, soft_wrap=True)
     return acting.answered(answers, as_json=as_json)
@@ -149,9 +162,12 @@ def why(
 def _order(chosen: options.Chosen, order: _Order, *, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Say what will be told to whom, ask, tell them, and say what each of them answered."""
     from specctl.cli import acting
+    from specctl.control import wire
     from specctl.ops import agent as agents
 
     pairs = chosen.pairs()
+    # What every agent would refuse is refused here, once, and before anybody is asked.
+    wire.decode(wire.encode(order.make("somebody", pairs[0][1].name)))
     names = ", ".join(f"{server.name} on {host.name}" for host, server in pairs)
     if not as_json:
         typer.echo(f"{order.said}: {names}", err=not dry_run)

@@ -74,7 +74,9 @@ def waiting(ledger: Ledger, concurrency: float) -> Grounds:
         rule="gain-too-small",
         reason=reason,
         inputs=_figures(ledger, place, concurrency),
-        otherwise=f"{other} {figure(needed - ahead)} tokens further ahead",
+        otherwise=f"{other} {figure(needed - ahead)} tokens further ahead"
+        if needed > ahead
+        else f"{other} ahead at all",
     )
 
 

@@ -55,6 +55,17 @@ def config(host: Host, before: Mapping[str, object], metrics: str | None) -> Map
     return {"format": FORMAT, "servers": str(host.state_dir), "metrics": shown}
 
 
+def metrics_text(settings: Mapping[str, object]) -> str:
+    """Return where metrics are served by these settings, as `--metrics` takes it."""
+    shown = reading.mapping(settings.get("metrics"))
+    return joined(str(shown.get("address")), shown.get("port"))
+
+
+def joined(address: str, port: object) -> str:
+    """Return ADDRESS:PORT, an IPv6 address in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
 def _address(text: str) -> tuple[str, int]:
     """Read ADDRESS:PORT, an IPv6 address in brackets; raises UsageError."""
     address, colon, port = text.rpartition(":")

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from specctl.rollout import reading
+from specctl.control.mode import parse
+from specctl.control.sight_words import mode_text
+from specctl.rollout import agent_unit, reading
 from specctl.rollout.agent_plan import AgentPlan, AgentRow
 from specctl.ui.text import UNKNOWN, age, plain
 
@@ -26,6 +28,7 @@ def plan_lines(plan: AgentPlan) -> Iterator[Text]:
     for name, digest in plan.wheels.items():
         yield Text(f"  wheel    {name}  sha256 {digest[:12]}…")
     yield Text(f"  units    {', '.join(sorted(plan.units))}")
+    yield Text(plain(f"  metrics  {agent_unit.metrics_text(plan.config)}"))
 
 
 def table(rows: Sequence[AgentRow], width: int) -> Table:
@@ -46,7 +49,8 @@ def table(rows: Sequence[AgentRow], width: int) -> Table:
     for row in rows:
         for server in reading.rows(row.told.get("servers")) or ({},):
             decision = reading.mapping(server.get("decision"))
-            load = reading.number(server.get("concurrency"))
+            # A mean of the last minutes: of an engine that answers no more it says nothing of now.
+            load = None if server.get("running") is None else reading.number(server.get("concurrency"))
             cells: list[str | Text] = [
                 Text(row.host, style="host"),
                 Text(row.state, style="good" if row.state == "active" else "bad"),
@@ -93,11 +97,19 @@ def decision_lines(decision: Mapping[str, object]) -> Iterator[Text]:
         yield Text(plain(f"  else if  {decision['otherwise']}"))
 
 
+def trouble_lines(rows: Sequence[AgentRow]) -> Iterator[Text]:
+    """Yield what agents say that is not as it should be: what of their own work they cannot do."""
+    for row in rows:
+        for subject, words in reading.mapping(row.told.get("troubles")).items():
+            yield Text.assemble((row.host, "host"), plain(f"  trouble with {subject}: {words}"))
+
+
 def _short(mode: object) -> str:
-    """Return a mode as the status table shows one: ddtree 8/8/16."""
-    algo, _, knobs = str(mode or UNKNOWN).partition(":")
-    values = "/".join(part.partition("=")[2] for part in knobs.split(",")) if knobs else ""
-    return plain(f"{algo} {values}".rstrip())
+    """Return a mode as the status table shows one: ddtree 8/16/8; one that is not known here as it was told."""
+    try:
+        return mode_text(parse(str(mode or UNKNOWN)))
+    except ValueError:
+        return _shown(mode)
 
 
 def _figure(value: object) -> str:

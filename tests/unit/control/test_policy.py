@@ -51,6 +51,14 @@ def test_the_best_mode_stays() -> None:
     assert state.work[CHAIN] == 0.0
 
 
+def test_an_idle_server_wants_no_nought_of_tokens() -> None:
+    """Where nothing was served of late a change costs nothing: any lead would do, which is said in words and not as a 0."""
+    idle = replace(GOOD, mode=CHAIN, concurrency=0.0)
+    answer, _, _ = run(idle, settled(idle), START, 10)
+    assert isinstance(answer, Hold)
+    assert answer.why.otherwise.endswith(" ahead at all")
+
+
 def test_a_burst_does_not_move_a_restart() -> None:
     """A minute of load that another mode would serve better is not worth eight minutes of serving nothing."""
     state, now = settled(), START

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from rich.console import RenderableType
 
+from specctl.control import sight_words
+from specctl.control.mode import parse
 from specctl.rollout.agent_plan import AgentPlan, AgentRow
 from specctl.rollout.wheel_tags import Interpreter
 from specctl.ui import agent as views
@@ -19,6 +21,7 @@ TOLD: Mapping[str, object] = {
             "server": "k26",
             "conduct": "act",
             "mode": "ddtree:block_size=8,topk_cap=8,tree_budget=16",
+            "running": 12,
             "concurrency": 12.34,
             "decision": {
                 "reason": "dflash would have given each request 9.7 tokens more of late, 12 are wanted",
@@ -50,9 +53,34 @@ def test_the_table_fits_80_columns() -> None:
     """Mode, algo, load and the reason are readable on a narrow terminal; the reason wraps, nothing else is cut."""
     text = shown(views.table([AgentRow(host="ct200", version="0.1.0", state="active", told=TOLD)], 80))
     first = text.splitlines()[1].split()
-    assert first[:8] == ["ct200", "active", "k26", "act", "ddtree", "8/8/16", "12.3", "dflash"]
+    assert first[:8] == ["ct200", "active", "k26", "act", "ddtree", "8/16/8", "12.3", "dflash"]
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "12 are wanted" in " ".join(text.split())
+
+
+def test_the_table_shows_a_mode_as_the_status_table_does() -> None:
+    """A mode's knobs stand in their algo's order, as in `specctl status`; one that is not known here is shown as told."""
+    mode = parse("ddtree:block_size=8,topk_cap=4,tree_budget=16")
+    for told, there in ((str(mode), sight_words.mode_text(mode)), ("warp:speed=9", "warp:speed=9"), (None, "—")):
+        row = AgentRow(host="ct200", state="active", told={"servers": [{"server": "k26", "mode": told}]})
+        assert there in shown(views.table([row], 80))
+
+
+def test_a_load_that_is_not_known_now_is_a_dash() -> None:
+    """An engine that answers no more has no load, whatever its last minutes were."""
+    frozen = {"server": "k26", "concurrency": 12.34, "running": None, "decision": {"reason": "frozen"}}
+    text = shown(views.table([AgentRow(host="ct200", state="active", told={"servers": [frozen]})], 80))
+    assert text.splitlines()[1].split() == ["ct200", "active", "k26", "—", "—", "—", "frozen"]
+
+
+def test_what_troubles_an_agent_is_told_below_the_table() -> None:
+    """Host, what it is about, and why, each a line; of agents without trouble nothing."""
+    told = {"troubles": {"metrics address": "cannot be opened: Address already in use", "\x1b[2J": "x"}}
+    rows = [AgentRow(host="ct200", state="active", told=told), AgentRow(host="ct201", state="active")]
+    assert [line.plain for line in views.trouble_lines(rows)] == [
+        "ct200  trouble with metrics address: cannot be opened: Address already in use",
+        "ct200  trouble with \\x1b[2J: x",
+    ]
 
 
 def test_a_wide_table_has_age_and_version() -> None:
@@ -104,10 +132,12 @@ def test_the_plan_says_what_would_be_done() -> None:
     """Interpreter, wheels with their sums, units; why others will not do; and that there is nothing to do."""
     plan = AgentPlan(
         host="ct200", version="0.2", before="0.1", python=PYTHON, wheels={"psutil-7.whl": "a" * 64},
-        units={"specctl-agent.service": ""}, config={}, unfit=("/usr/bin/python3.9: it is older than 3.11",),
+        units={"specctl-agent.service": ""}, config={"metrics": {"address": "::1", "port": 9470}},
+        unfit=("/usr/bin/python3.9: it is older than 3.11",),
     )  # fmt: skip
     text = "\n".join(line.plain for line in views.plan_lines(plan))
     assert "0.1 → 0.2" in text
     assert "/usr/bin/python3 (3.11)" in text
     assert "not /usr/bin/python3.9: it is older than 3.11" in text
     assert "psutil-7.whl  sha256 aaaaaaaaaaaa…" in text
+    assert "metrics  [::1]:9470" in text
