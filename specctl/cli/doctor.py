@@ -15,6 +15,7 @@ from specctl.cli.printed import is_folded, listing
 from specctl.errors import EXIT_OK, EXIT_ROLLED_BACK, UsageError
 
 if TYPE_CHECKING:
+    from specctl.doctor.evidence import Log
     from specctl.doctor.types import Report
     from specctl.ops.doctor import Examined, Show
     from specctl.ops.doctor_files import Given
@@ -86,7 +87,7 @@ def doctor(
         return _list_checks(as_json=as_json)
     given = (log, figures, trace)
     if any(one is not None for one in given):
-        return _offline(chosen, given, (engine, mode), live=live, fail_on=fail_on, whole=whole, as_json=as_json)
+        return _offline(chosen, given, (engine, mode, since), live=live, fail_on=fail_on, whole=whole, as_json=as_json)
     if engine is not None or mode is not None:
         raise UsageError("--engine and --mode are for files", hint="specctl doctor --log FILE --engine PROFILE")
     return _examine(chosen, since, live=live, fail_on=fail_on, whole=whole, as_json=as_json)
@@ -95,7 +96,7 @@ def doctor(
 def _offline(
     chosen: options.Chosen,
     files: tuple[str | None, str | None, str | None],
-    said: tuple[str | None, str | None],
+    said: tuple[str | None, str | None, str | None],
     *,
     live: bool,
     fail_on: FailOn,
@@ -108,16 +109,32 @@ def _offline(
     if chosen.given or live:
         raise UsageError("files are judged without a host", hint="leave --host, --group, --all and --live out")
     log, figures, trace = files
-    engine, mode = said
+    engine, mode, since = said
     given = doctor_files.Given(
-        log=log, figures=figures, trace=trace, engine=engine, mode=mode, inventory=chosen.inventory
+        log=log,
+        figures=figures,
+        trace=trace,
+        engine=engine,
+        mode=mode,
+        inventory=chosen.inventory,
+        since_s=_seconds(since),
     )
-    found = doctor_files.examine(given)
+    found, read = doctor_files.examine(given)
     if as_json:
-        typer.echo(json.dumps({"files": _named(given), **found.as_wire()}, indent=2))
+        lines = None if read is None else read.lines
+        typer.echo(json.dumps({"files": _named(given), "log_lines": lines, **found.as_wire()}, indent=2))
     else:
-        _print([(list(_named(given).values()), found)], whole=whole)
+        size = [] if log is None or read is None else [_size(read)]
+        _print([([*_named(given).values(), *size], found)], whole=whole)
     return _code([found], fail_on)
+
+
+def _size(read: Log) -> str:
+    """Say how much of a log there was to go by; of a long one only the newest decoding is kept."""
+    from specctl.doctor.lines import MOST_WINDOWS
+
+    found = len(read.windows)
+    return f"{read.lines} log lines, {f'at least {found}' if found == MOST_WINDOWS else found} of decoding"
 
 
 def _named(given: Given) -> dict[str, str]:
@@ -135,7 +152,7 @@ def _examine(
     from specctl.ops.doctor_gather import Wish
     from specctl.rollout.outcome import Outcome, exit_code
 
-    wish = Wish(live=live, since_s=None if since is None else _seconds(since))
+    wish = Wish(live=live, since_s=_seconds(since))
     selected = chosen.pairs()
     with _watching(len(selected), as_json=as_json) as show:
         found = doctors.examine(selected, wish, show=show)
@@ -163,9 +180,11 @@ def _watching(servers: int, *, as_json: bool) -> Iterator[Show | None]:
         yield lambda host, progress: status.update(f"{host}  load  {progress.share:.0%}  {progress.tokens} tokens")
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str | None) -> float | None:
     from specctl.fleet import units
 
+    if text is None:
+        return None
     try:
         found = units.seconds(text)
     except ValueError as error:

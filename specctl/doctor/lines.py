@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -160,17 +161,26 @@ def _stamp(text: str) -> tuple[str, str | None]:
     return ("", None) if match is None else (match[2], match[1])
 
 
-def newest(texts: Sequence[str], span_s: float) -> Sequence[str]:
-    """Return the lines of the last so many seconds, counted back from the newest time stamp; all where there are no stamps."""
-    last: float | None = None
-    for place in range(len(texts) - 1, -1, -1):
-        at_s = moment(_stamp(texts[place][:MAX_LINE])[1])
+def newest(texts: Iterable[str], span_s: float) -> Sequence[str]:
+    """Return the lines of the last so many seconds, counted back from the newest time stamp; all where there are no stamps.
+
+    Of a stream no more is held than these.
+    """
+    kept: deque[str] = deque()
+    stamps: deque[tuple[float, int]] = deque()
+    dropped = 0
+    for place, text in enumerate(texts):
+        kept.append(text)
+        at_s = moment(_stamp(text[:MAX_LINE])[1])
         if at_s is None:
             continue
-        last = at_s if last is None else last
-        if at_s < last - span_s:
-            return texts[place + 1 :]
-    return texts
+        stamps.append((at_s, place))
+        while stamps[0][0] < at_s - span_s:
+            _, last = stamps.popleft()
+            for _ in range(last + 1 - dropped):
+                kept.popleft()
+            dropped = last + 1
+    return list(kept)
 
 
 def moment(at: str | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,7 @@ from specctl.control.mode import Mode
 from specctl.control.sample import engine_lines
 from specctl.control.sample.engine_lines import LineReader
 from specctl.doctor import figures, lines, replay
-from specctl.doctor.evidence import Evidence
+from specctl.doctor.evidence import Evidence, Log
 from specctl.doctor.judge import judge
 from specctl.doctor.types import Report
 from specctl.engines.types import EngineProfile
@@ -30,7 +31,8 @@ ASSUMED = "sglang-0.5.23"
 class Given:
     """What the command line names: files, the engine profile that wrote them, and the mode where no file says it.
 
-    `inventory`: files whose own profiles `engine` may name beside the built-in ones; none are looked for.
+    `inventory`: files whose own profiles `engine` may name beside the built-in ones; none are looked for. `since_s`: of the log
+    only so many seconds before its newest line.
     """
 
     log: str | None = None
@@ -39,11 +41,16 @@ class Given:
     engine: str | None = None
     mode: str | None = None
     inventory: tuple[str, ...] = ()
+    since_s: float | None = None
 
 
-def examine(given: Given) -> Report:
-    """Judge the files; raises UsageError for one that cannot be read, or says what cannot be meant."""
-    return judge(evidence(given))
+def examine(given: Given) -> tuple[Report, Log | None]:
+    """Judge the files, and return what was read of a log too.
+
+    Raises UsageError for a file that cannot be read, or says what cannot be meant.
+    """
+    found = evidence(given)
+    return judge(found), found.log
 
 
 def evidence(given: Given) -> Evidence:
@@ -60,11 +67,22 @@ def evidence(given: Given) -> Evidence:
         texts.append(doctor_files.read_log(given.log))
     log = None
     if texts:
-        log = lines.read((line for part in texts for line in part), reader_of(profile), whole=given.log is None)
+        log = lines.read(
+            _since(texts, given.since_s), reader_of(profile), whole=given.log is None and given.since_s is None
+        )
+    elif given.since_s is not None:
+        raise UsageError(
+            "--since takes a part of a log, and none is given", hint="specctl doctor --log FILE --since 10m"
+        )
     if given.trace is not None:
         named = replace(named, replay=replay.check(doctor_files.read_trace(given.trace)))
     mode = named.mode if given.mode is None else _mode(given.mode)
     return replace(named, log=log, mode=mode, configuration=replace(named.configuration, claimed=mode))
+
+
+def _since(texts: Sequence[Iterable[str]], span_s: float | None) -> Iterable[str]:
+    found = itertools.chain.from_iterable(texts)
+    return found if span_s is None else lines.newest(found, span_s)
 
 
 def reader_of(profile: EngineProfile) -> LineReader:

@@ -49,10 +49,25 @@ def test_standard_input_is_a_log() -> None:
     assert "M003" in run("--log", "-", text=LIE).stdout
 
 
+def test_since_takes_the_end_of_a_file(tmp_path: Path) -> None:
+    """Of a log that was given only what lies so long before its newest line is judged, as of a host's."""
+    path = tmp_path / "engine.log"
+    path.write_text(f"[2026-11-30 10:00:00] {LIE}[2026-11-30 10:30:00] The server is fired up\n", encoding="utf-8")
+    assert "M003  the depth metric lies" in run("--log", str(path), "--since", "1h").stdout
+    assert "the depth metric lies" not in run("--log", str(path), "--since", "10m").stdout
+
+
+def test_the_heading_says_what_was_read(tmp_path: Path) -> None:
+    """A file that is no engine's log is no sound server: that none of its lines tells of decoding stands above."""
+    path = tmp_path / "notes.txt"
+    path.write_text("a\nb\n", encoding="utf-8")
+    assert run("--log", str(path)).stdout.splitlines()[0].endswith("notes.txt · 2 log lines, 0 of decoding")
+
+
 def test_json_has_the_files_and_the_report(log: str) -> None:
     """The same values, for programs."""
     told = json.loads(run("--log", log, "--json").stdout)
-    assert told["files"] == {"log": log}
+    assert (told["files"], told["log_lines"]) == ({"log": log}, 1)
     assert [one["id"] for one in told["findings"]] == ["M003"]
     assert {one["id"] for one in told["unknown"]} | {one["id"] for one in told["passed"]} <= set(by_id())
 
@@ -109,6 +124,7 @@ def test_checks_are_listed() -> None:
         (("--log", "x", "--live"), "files are judged without a host"),
         (("--mode", "none"), "--engine and --mode are for files"),
         (("--host", "a", "--since", "5"), "--since 5: must be a duration with its unit, such as 90s, 8m or 1h30m"),
+        (("--trace", "x", "--since", "5m"), "--since takes a part of a log, and none is given"),
         (("--host", "a", "--since", "0s"), "--since 0s is no time"),
     ],
 )

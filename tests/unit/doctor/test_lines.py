@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,12 @@ TREE = (
     "[2026-11-29 18:03:{at:02d}{rank}] DDTREE metrics: bs={batch} budget=7 avg_actual_nodes=8.00 "
     "avg_accepted_drafts=1.00 avg_commit_len=2.00 avg_accepted_depth=1.00"
 )
+
+
+class _Line(str):
+    """A line whose end can be seen."""
+
+    __slots__ = ("__weakref__",)
 
 
 def recorded(name: str) -> list[str]:
@@ -108,6 +116,25 @@ def test_newest_counts_back_from_the_last_line() -> None:
     texts = [DECODE.format(at=at, rank="", batch=1) for at in (1, 20, 30)]
     assert lines.newest([*texts, "no stamp"], 15.0) == [*texts[1:], "no stamp"]
     assert lines.newest(["no stamp"], 15.0) == ["no stamp"]
+
+
+def test_newest_of_a_stream_holds_no_more_than_it_returns() -> None:
+    """A day's log through a pipe is not kept in memory for the sake of its last minute."""
+    seen: list[weakref.ref[_Line]] = []
+    most = 0
+
+    def stream() -> Iterator[str]:
+        nonlocal most
+        for second in range(600):
+            line = _Line(f"[2026-11-30 10:{second // 60:02}:{second % 60:02}] Decode batch")
+            seen.append(weakref.ref(line))
+            yield line
+            del line
+            most = max(most, sum(ref() is not None for ref in seen))
+
+    found = lines.newest(stream(), 5.0)
+    assert [line[18:20] for line in found] == ["54", "55", "56", "57", "58", "59"]
+    assert most <= 10
 
 
 def test_the_newest_windows_are_kept() -> None:
