@@ -20,6 +20,12 @@ from specctl.errors import UnsupportedError, UsageError
 VERSION = 1
 MOST_BYTES = 64 * 1024 * 1024
 LAST = re.compile(r"last(?:-(\d{1,4}))?")
+# What a measurement of each command is called, and what shows those that are kept.
+_CALLED = {
+    "bench": ("bench", "specctl bench list"),
+    "ab": ("experiment", "specctl ab --list"),
+    "calibrate": ("calibration", "specctl calibrate --resume last"),
+}
 _ID = re.compile(r"[a-z]+-\d{8}-\d{6}-[0-9a-f]{4}")
 
 
@@ -93,12 +99,13 @@ def read(kind: str, name: str) -> Kept:
     Raises UsageError where there is none, or more than one, or its file is damaged; UnsupportedError for a newer format.
     """
     paths = sorted(folder().glob(f"{kind}-*.json"))
+    called, shown = _CALLED[kind]
     if not paths:
-        raise UsageError(f"no {kind} is kept in {folder()}", hint=f"specctl {kind} --help")
+        raise UsageError(f"no {called} is kept in {folder()}", hint=f"specctl {kind} --host H")
     if (found := LAST.fullmatch(name)) is not None:
         back = int(found[1] or 0)
         if back >= len(paths):
-            raise UsageError(f"there is no {name}: {len(paths)} are kept", hint=f"specctl {kind} list")
+            raise UsageError(f"there is no {name}: {len(paths)} are kept", hint=shown)
         return _read(paths[-1 - back])
     full = name if name.startswith(f"{kind}-") else f"{kind}-{name}"
     fits = [path for path in paths if path.stem.startswith(full)]
@@ -106,7 +113,7 @@ def read(kind: str, name: str) -> Kept:
         return _read(fits[0])
     if fits:
         raise UsageError(f"{name} could be {len(fits)} of them", hint=f"write more of it: {fits[-1].stem}")
-    raise UsageError(f"no {kind} {name} is kept", hint=f"specctl {kind} list")
+    raise UsageError(f"no {called} {name} is kept", hint=shown)
 
 
 def _read(path: Path) -> Kept:

@@ -85,12 +85,7 @@ class Ended:
 
 def kept(name: str) -> Trial:
     """Return an experiment that was kept; raises UsageError where there is none of that name, or it cannot be read."""
-    try:
-        found = runs.read(KIND, name)
-    except UsageError as error:
-        error.hint = "specctl ab --list"
-        raise
-    return _read(found)
+    return _read(runs.read(KIND, name))
 
 
 def listing() -> tuple[tuple[Trial, ...], tuple[str, ...]]:

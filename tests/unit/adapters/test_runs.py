@@ -57,6 +57,26 @@ def test_keeping_again_replaces() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "called", "shown"),
+    [
+        ("bench", "bench", "specctl bench list"),
+        ("ab", "experiment", "specctl ab --list"),
+        ("calibrate", "calibration", "specctl calibrate --resume last"),
+    ],
+)
+def test_what_is_not_kept_is_named_with_a_command_that_there_is(kind: str, called: str, shown: str) -> None:
+    """Whoever mistypes an id is told what shows those that there are; where there is none, what measures."""
+    with pytest.raises(UsageError, match=f"no {called} is kept in") as caught:
+        runs.read(kind, "last")
+    assert caught.value.hint == f"specctl {kind} --host H"
+    runs.keep(f"{kind}-20261130-100000-abcd", {})
+    for name in ("1999", "last-7"):
+        with pytest.raises(UsageError, match=name) as caught:
+            runs.read(kind, name)
+        assert caught.value.hint == shown
+
+
+@pytest.mark.parametrize(
     ("name", "words"),
     [("last-7", "there is no last-7"), ("20261130", "could be 2 of them"), ("1999", "no bench 1999 is kept")],
 )
