@@ -57,6 +57,7 @@ def post(host: Host, path: str, body: Mapping[str, object]) -> None:
 def test_status_on_real_hosts(served: Site) -> None:
     """Status is true of hosts with an agent and without one, of a host that is gone, of frozen engines and of a load; one setup."""
     _require_every_host_is_told_of(served)
+    _require_a_live_switch_is_everybodys(served)
     _require_a_watch_prints_what_changes(served)
     _require_frozen_engines_are_seen(served)
     _require_a_load_is_told_of(served)
@@ -88,6 +89,28 @@ def _require_every_host_is_told_of(served: Site) -> None:
     assert (table.returncode, table.stderr) == (EXIT_OK, "")
     told = " ".join(table.stdout.split())
     assert told.endswith("3 servers · 2 ready · 1 unreachable · 0 running, 0 waiting on the 2 that tell · 0.0 tok/s")
+
+
+def _require_a_live_switch_is_everybodys(served: Site) -> None:
+    """Require that what a person told two running engines is what status, history and the host's agent say, without a start."""
+    before = {host: served.row(host)["release"] for host in (AGENT, BARE)}
+    for algo, undo in (("dflash", "ddtree"), ("ddtree", "dflash")):
+        done = served.run("switch", *HERE, "--live", "--algo", algo, "--reason", "a try", "--yes", timeout_s=ACT_S)
+        assert done.returncode == 0, done.stderr
+        assert f"undo: specctl switch --live --host gpu1 --host gpu2 --algo {undo}\n" in done.stdout
+        until(lambda algo=algo: _agents_algo(served) == algo, what=f"the agent knows of {algo}", within_s=30.0)  # type: ignore[misc]  # bound now
+        for host, row in sights(served, *HERE).items():
+            assert (row["state"], row["algo"], row["proven"], row["release"]) == ("ready", algo, True, before[host])
+            assert isinstance(row["deployed"], dict)
+            assert row["deployed"]["algo"] == "ddtree"
+            assert "a try" in served.run("history", "--host", host, "-n", "1").stdout
+
+
+def _agents_algo(served: Site) -> str:
+    """Return the algo that the agent says runs on its host."""
+    rows = served.read("agent", "status", "--host", AGENT)["agents"]
+    assert isinstance(rows, list)
+    return str(rows[0]["agent"]["servers"][0]["mode"]).partition(":")[0]
 
 
 def _require_frozen_engines_are_seen(served: Site) -> None:
@@ -127,7 +150,7 @@ def _require_a_load_is_told_of(served: Site) -> None:
     assert isinstance(load, dict)
     assert load["elapsed_s"] > 0
     assert load["eta_s"] is not None
-    assert (row["running"], row["figures"], row["last_act"]) == (None, {}, "deploy")
+    assert (row["running"], row["figures"], row["last_act"]) == (None, {}, "switch")
     assert str(row["decision"]).startswith(str(load["phase"]))
     assert "guard armed" in str(row["note"])
 

@@ -97,6 +97,24 @@ def test_health_knows_the_tree(site: Site) -> None:
     assert site.unit(HOST, "InvocationID") == before
 
 
+def test_a_person_switches_it_live(site: Site) -> None:
+    """Chain, no draft, a wider tree and back, each told to the running engine and proven; what is out of reach is refused."""
+    before = site.unit(HOST, "InvocationID")
+    for words in (("dflash",), ("none",), ("ddtree", "--knob", "tree_budget=24"), ("ddtree",)):
+        done = act(site, "switch", "--live", "--algo", *words)
+        assert done.returncode == 0, done.stderr
+        assert (site.row(HOST)["algo"], site.row(HOST)["proven"]) == (words[0], True)
+        assert site.run("health", "--host", HOST).returncode == 0
+    wide = act(site, "switch", "--live", "--algo", "ddtree", "--knob", "tree_budget=25")
+    assert (wide.returncode, "the engine took nothing: the engine answers [false]" in wide.stderr) == (4, True)
+    block = act(site, "switch", "--live", "--algo", "ddtree", "--knob", "block_size=4")
+    assert (block.returncode, "only at its start" in block.stderr) == (2, True)
+    knobs = site.row(HOST)["knobs"]
+    assert isinstance(knobs, dict)
+    assert knobs["tree_budget"] == 16
+    assert site.unit(HOST, "InvocationID") == before
+
+
 def test_plugin_that_does_not_load_is_refused_with_its_reason(site: Site) -> None:
     """Another version of the engine: the interpreter's own word says why, before anything is touched; exit 2."""
     before = (site.unit(HOST, "InvocationID"), site.records(HOST))
