@@ -21,18 +21,27 @@ MODE_HELP = "An algo with its knobs: dflash, or ddtree:tree_budget=7,topk_cap=1.
 A = Annotated[str | None, typer.Option("--a", metavar="MODE", help=f"The first arm. {MODE_HELP}")]
 B = Annotated[str | None, typer.Option("--b", metavar="MODE", help="The second arm, likewise.")]
 CONCURRENCY = Annotated[str, typer.Option("--concurrency", "-c", metavar="N,N", help="Requests at once.")]
-TOKENS = Annotated[int, typer.Option("--tokens", min=16, max=100_000, help="New tokens of every request.")]
+TOKENS = Annotated[int, typer.Option("--tokens", min=16, max=100_000, metavar="N", help="New tokens of every request.")]
 PROMPTS = Annotated[
     str, typer.Option("--prompts", metavar="SET", help="mixed, code, maths, chat, long, or a JSONL file.")
 ]
-CYCLES = Annotated[int, typer.Option("--cycles", min=1, max=100, help="How often the arms are gone through and back.")]
-RUNS = Annotated[int, typer.Option("--runs", min=1, max=100, help="Runs of each concurrency within one start.")]
-ROUNDS = Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Requests of each slot in a run.")]
-SECONDS = Annotated[
-    float, typer.Option("--seconds", min=0.0, max=3600.0, help="A run lasts at least so long, with more requests.")
+CYCLES = Annotated[
+    int, typer.Option("--cycles", min=1, max=100, metavar="N", help="How often the arms are gone through and back.")
 ]
-WARMUP = Annotated[int, typer.Option("--warmup", min=1, max=100, help="Requests a slot that are not counted.")]
-SEED = Annotated[int, typer.Option("--seed", min=0, help="Of the order and of the prompts.")]
+RUNS = Annotated[
+    int, typer.Option("--runs", min=1, max=100, metavar="N", help="Runs of each concurrency within one start.")
+]
+ROUNDS = Annotated[int, typer.Option("--rounds", min=1, max=1000, metavar="N", help="Requests of each slot in a run.")]
+SECONDS = Annotated[
+    float,
+    typer.Option(
+        "--seconds", min=0.0, max=3600.0, metavar="SECONDS", help="A run lasts at least so long, with more requests."
+    ),
+]
+WARMUP = Annotated[
+    int, typer.Option("--warmup", min=1, max=100, metavar="N", help="Requests a slot that are not counted.")
+]
+SEED = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of the order and of the prompts.")]
 SMALLEST = Annotated[
     float,
     typer.Option("--smallest", min=0.1, max=100.0, metavar="PERCENT", help="The smallest difference that matters."),

@@ -124,7 +124,9 @@ def status(chosen: options.Chosen, as_json: options.JSON = False) -> None:
 @options.selecting("group", "exclude", "server", "every")
 def logs(
     chosen: options.Chosen,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="The last so many.")] = 100,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=100_000, metavar="N", help="The last so many.")
+    ] = 100,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
 ) -> None:
     """Show the agent's log on one host."""

@@ -15,7 +15,7 @@ from specctl.errors import UsageError
 if TYPE_CHECKING:
     from specctl.control import wire
 
-REASON = Annotated[str, typer.Option("--reason", help="Why, for whoever meets it.")]
+REASON = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for whoever meets it.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def unpin(
 @options.selecting()
 def why(
     chosen: options.Chosen,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="The newest so many.")] = 1,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="The newest so many.")] = 1,
     as_json: options.JSON = False,
 ) -> int:
     """Say why the agent decided as it did: what it saw, by which rule, and what would have had to differ."""

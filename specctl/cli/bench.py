@@ -33,20 +33,30 @@ TRACE = Annotated[
     str | None,
     typer.Option("--trace", metavar="FILE", help="Send a trace's requests (docs/simulate.md has the formats)."),
 ]
-TOKENS = Annotated[int | None, typer.Option("--tokens", min=2, help="New tokens of every answer, exactly [512].")]
-RUNS = Annotated[int, typer.Option("--runs", min=1, max=100, help="Runs a level.")]
+TOKENS = Annotated[
+    int | None, typer.Option("--tokens", min=2, metavar="N", help="New tokens of every answer, exactly [512].")
+]
+RUNS = Annotated[int, typer.Option("--runs", min=1, max=100, metavar="N", help="Runs a level.")]
 PROMPTS = Annotated[
     str, typer.Option("--prompts", metavar="KIND|FILE.jsonl", help="mixed, code, maths, chat, long, or a file.")
 ]
 WARMUP = Annotated[
     int | None,
-    typer.Option("--warmup", min=0, max=1000, help="Requests that are not counted: a slot [1], or an open loop [4]."),
+    typer.Option(
+        "--warmup", min=0, max=1000, metavar="N", help="Requests that are not counted: a slot [1], or an open loop [4]."
+    ),
 ]
-ROUNDS = Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Counted requests a slot, at least.")]
+ROUNDS = Annotated[
+    int, typer.Option("--rounds", min=1, max=1000, metavar="N", help="Counted requests a slot, at least.")
+]
 SECONDS = Annotated[
     float | None,
     typer.Option(
-        "--seconds", min=0.0, max=86_400.0, help="A run lasts at least so long (an open loop [30], a trace: at most)."
+        "--seconds",
+        min=0.0,
+        max=86_400.0,
+        metavar="SECONDS",
+        help="A run lasts at least so long (an open loop [30], a trace: at most).",
     ),
 ]
 LIMIT = Annotated[
@@ -54,10 +64,11 @@ LIMIT = Annotated[
     typer.Option("--limit", min=1.0, max=86_400.0, metavar="SECONDS", help="No request is sent after it, in any run."),
 ]
 SEED = Annotated[
-    int | None, typer.Option("--seed", min=0, max=2**31, help="Of salts before prompts and of arrivals [by chance].")
+    int | None,
+    typer.Option("--seed", min=0, max=2**31, metavar="N", help="Of salts before prompts and of arrivals [by chance]."),
 ]
-TEMPERATURE = Annotated[float, typer.Option("--temperature", min=0.0, max=10.0, help="0 is greedy.")]
-NOTE = Annotated[str | None, typer.Option("--note", help="A remark that is kept with it.")]
+TEMPERATURE = Annotated[float, typer.Option("--temperature", min=0.0, max=10.0, metavar="T", help="0 is greedy.")]
+NOTE = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A remark that is kept with it.")]
 PLOT = Annotated[Path | None, typer.Option("--plot", metavar="FILE.png|svg", help="Draw it.")]
 
 

@@ -46,11 +46,11 @@ LIVE = Annotated[
 RESTART = Annotated[
     bool, typer.Option("--restart", help="Start the server anew for each mode, even where it can be told.")
 ]
-TOKENS = Annotated[int, typer.Option("--tokens", min=16, max=100_000, help="New tokens of every request.")]
+TOKENS = Annotated[int, typer.Option("--tokens", min=16, max=100_000, metavar="N", help="New tokens of every request.")]
 PROMPTS = Annotated[
     str, typer.Option("--prompts", metavar="SET", help="mixed, code, maths, chat, long, or a JSONL file.")
 ]
-SEED = Annotated[int, typer.Option("--seed", min=0, help="Of the prompts' salts.")]
+SEED = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of the prompts' salts.")]
 OUTPUT = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Where the file goes; else beside the inventory.")
 ]

@@ -18,7 +18,9 @@ ALGO = Annotated[
 KNOB = Annotated[
     list[str] | None, typer.Option("--knob", help="A knob of the algo, NAME=NUMBER (repeatable).", metavar="K=N")
 ]
-REASON = Annotated[str | None, typer.Option("--reason", help="Kept in the lease, for whoever finds it held.")]
+REASON = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Kept in the lease, for whoever finds it held.")
+]
 TEMPLATES = Annotated[
     list[Path] | None, typer.Option("--templates", help="A folder of templates that come before the shipped ones.")
 ]
@@ -83,7 +85,8 @@ def deploy(
 def rollback(
     chosen: options.Chosen,
     release: Annotated[
-        str | None, typer.Option("--release", help="The release to go back to; else what served before.")
+        str | None,
+        typer.Option("--release", metavar="RELEASE", help="The release to go back to; else what served before."),
     ] = None,
     algo: Annotated[
         str | None, typer.Option("--algo", help="With --release: one of its algos.", metavar="ALGO")

@@ -29,7 +29,7 @@ def status(
 @options.selecting()
 def acquire(
     chosen: options.Chosen,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for whoever meets the lock.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for whoever meets the lock.")],
     steal: Annotated[bool, typer.Option("--steal", help="Take it from whoever holds it.")] = False,
     as_json: options.JSON = False,
 ) -> int:

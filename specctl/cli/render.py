@@ -23,7 +23,9 @@ def mount(app: typer.Typer) -> None:
 @options.selecting()
 def render(
     chosen: options.Chosen,
-    algo: Annotated[str | None, typer.Option("--algo", help="none, dflash or ddtree; else the inventory's.")] = None,
+    algo: Annotated[
+        str | None, typer.Option("--algo", metavar="ALGO", help="none, dflash or ddtree; else the inventory's.")
+    ] = None,
     knob: Annotated[
         list[str] | None, typer.Option("--knob", help="A knob of the algo, NAME=NUMBER.", metavar="K=N")
     ] = None,

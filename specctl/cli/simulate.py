@@ -53,9 +53,11 @@ POLICY = Annotated[
         "--policy", metavar="NAME", help="Show these alone: static, threshold, hysteresis, agent (repeatable)."
     ),
 ]
-PROMPT = Annotated[float, typer.Option("--prompt-tokens", help="Mean prompt, where a trace has rates alone.")]
-ANSWER = Annotated[float, typer.Option("--answer-tokens", help="Mean answer, likewise.")]
-SEED = Annotated[int, typer.Option("--seed", min=0, help="Of the arrivals that are drawn, likewise.")]
+PROMPT = Annotated[
+    float, typer.Option("--prompt-tokens", metavar="N", help="Mean prompt, where a trace has rates alone.")
+]
+ANSWER = Annotated[float, typer.Option("--answer-tokens", metavar="N", help="Mean answer, likewise.")]
+SEED = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of the arrivals that are drawn, likewise.")]
 PLOT = Annotated[
     str | None, typer.Option("--plot", metavar="FILE", help="Draw concurrency and modes over time (.png or .svg).")
 ]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from specctl.cli import main as command_line
 
@@ -99,3 +102,20 @@ def test_a_dry_run_with_json_prints_json(tmp_path: Path) -> None:
         0,
         {"act": "stop", "servers": [{"host": "local", "server": "lab"}]},
     )
+
+
+@pytest.mark.slow
+def test_help_names_what_an_option_takes() -> None:
+    """Every option's value has a word for people (N, TEXT, MODE), none a type of the language it is written in."""
+    command_line.mount()
+    found = []
+    for words in _commands(typer.main.get_command(command_line.app)):
+        shown = CliRunner().invoke(command_line.app, [*words, "--help"], env={"COLUMNS": "200"}).stdout
+        found += [(words, line) for line in shown.splitlines() if re.match(r"\s+-.*<(int|float|str|path)\b", line)]
+    assert found == []
+
+
+def _commands(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield words
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _commands(inner, (*words, name))
