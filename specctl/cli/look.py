@@ -26,7 +26,7 @@ def mount(app: typer.Typer) -> None:
 @options.selecting()
 def history(
     chosen: options.Chosen,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="The newest so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="The newest so many.")] = 20,
     as_json: options.JSON = False,
 ) -> int:
     """Show what was done to servers: who, when, what, and how it ended."""
@@ -48,10 +48,10 @@ def history(
     if as_json:
         typer.echo(json.dumps({"history": rows}, indent=2))
         return code
+    from specctl.cli.printed import listing
     from specctl.ui import history as views
-    from specctl.ui.theme import console
 
-    out = console()
+    out = listing()
     for row in rows:
         out.print(f"{row['host']}  {row['server']}", style="host")
         for record in row["records"] or [{}]:
@@ -80,9 +80,13 @@ def health(
 @options.selecting("group", "exclude", "every")
 def logs(
     chosen: options.Chosen,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="The last so many.")] = 100,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=100_000, metavar="N", help="The last so many.")
+    ] = 100,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
-    release: Annotated[str | None, typer.Option("--release", help="Of this release's newest start only.")] = None,
+    release: Annotated[
+        str | None, typer.Option("--release", metavar="RELEASE", help="Of this release's newest start only.")
+    ] = None,
 ) -> None:
     """Show a server's log, secrets blotted out."""
     from specctl.ops import look
@@ -99,8 +103,12 @@ def logs(
 def ask(
     chosen: options.Chosen,
     prompt: Annotated[str, typer.Argument(help="What the engine is to go on from.")],
-    tokens: Annotated[int, typer.Option("--tokens", min=1, max=100_000, help="At most so many new tokens.")] = 64,
-    temperature: Annotated[float, typer.Option("--temperature", min=0.0, max=10.0, help="0 is greedy.")] = 0.0,
+    tokens: Annotated[
+        int, typer.Option("--tokens", min=1, max=100_000, metavar="N", help="At most so many new tokens.")
+    ] = 64,
+    temperature: Annotated[
+        float, typer.Option("--temperature", min=0.0, max=10.0, metavar="T", help="0 is greedy.")
+    ] = 0.0,
     as_json: options.JSON = False,
 ) -> None:
     """Send one prompt to a server and show its answer."""
