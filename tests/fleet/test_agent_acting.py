@@ -104,6 +104,9 @@ def test_an_agent_switches_live_and_by_restart(site: Site, host: Host) -> None:
     row = site.row("gpu1")
     assert (row["algo"], "set live by specctl-agent; a start would run ddtree" in str(row["note"])) == ("dflash", True)
 
+    refused = site.run("switch", "--host", "gpu1", "--live", "--algo", "ddtree", "--yes")
+    assert (refused.returncode, "specctl pin --host gpu1 --algo ddtree" in refused.stderr) == (2, True), refused.stderr
+
     describe(site, live=False)
     told = site.run("deploy", "--host", "gpu1", "--yes")
     assert (told.returncode, "the agent on the host is told anew" in told.stdout) == (0, True), told.stderr
