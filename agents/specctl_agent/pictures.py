@@ -45,10 +45,11 @@ class ServerPicture:
     """One server as the agent sees it; None is not known.
 
     `conduct`: what the agent may do, by the inventory or by order; `allowed`: what the inventory allows at most. `modes`: those
-    that it can run. `table`: what the engine follows by itself, `mode` being its row of now. `acting`: the switch under way, in
-    words. `mode_s`, `switches` and `lost_s` count since the agent's state began. `load`: the engine's last answer; `now`: what the
-    last seconds say. `history`: (running, waiting, tokens a second, accept length) of the last ticks. `grounds`: what is decided
-    now as its journal would have it, with the figures of now.
+    that it can run. `told_at`: when the engine was told a mode, by the newest record of that that the agent has read. `table`: what
+    the engine follows by itself, `mode` being its row of now. `acting`: the switch under way, in words. `mode_s`, `switches` and
+    `lost_s` count since the agent's state began. `load`: the engine's last answer; `now`: what the last seconds say. `history`:
+    (running, waiting, tokens a second, accept length) of the last ticks. `grounds`: what is decided now as its journal would have
+    it, with the figures of now.
     """
 
     server: str
@@ -56,6 +57,7 @@ class ServerPicture:
     allowed: AgentMode = AgentMode.ACT
     modes: tuple[Mode, ...] = ()
     mode: Mode | None = None
+    told_at: str | None = None
     table: str | None = None
     sample: EngineSample | None = None
     sample_age_s: float | None = None

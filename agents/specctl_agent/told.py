@@ -62,6 +62,7 @@ def _told_server(server: ServerPicture, now_s: float) -> dict[str, object]:
         "server": server.server,
         "conduct": server.conduct.value,
         "mode": None if server.mode is None else str(server.mode),
+        "told_at": server.told_at,
         "table": server.table,
         "activity": None if sample is None else sample.activity.value,
         "running": None if sample is None else sample.running,

@@ -265,6 +265,7 @@ class Ward:
             allowed=watch.place.note.server.agent.mode,
             modes=self._ways.modes if self._ways is not None else watch.place.startable,
             mode=watch.mode,
+            told_at=None if watch.place.told is None else watch.place.told.at,
             table=None if watch.table is None else str(watch.table),
             sample=watch.sample,
             sample_age_s=watch.look_age_s,

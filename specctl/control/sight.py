@@ -170,7 +170,8 @@ class LastAct:
 class Sight:
     """One server on one host as it looks now.
 
-    `desired`: what the inventory says; `deployed`: what the host is set to start; `live`: what runs, by the best witness. `owned`:
+    `desired`: what the inventory says; `deployed`: what the host is set to start; `live`: what runs, by the best witness. `live_by`
+    and `live_at`: who told the running engine a mode by the newest record of that, and when (ISO 8601, the host's clock). `owned`:
     what the agent may choose (`algo`, names of knobs); all else is the inventory's. `age_s`: seconds since the host last answered;
     None where it never did. `reason`: why it cannot be reached, or is not known.
     """
@@ -185,6 +186,7 @@ class Sight:
     deployed: Mode | None = None
     live: Mode | None = None
     live_by: str | None = None
+    live_at: str | None = None
     release: str | None = None
     proven: bool | None = None
     owned: tuple[str, ...] = ()

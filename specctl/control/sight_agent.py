@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -51,25 +52,36 @@ def _with_engine(sight: Sight, row: Mapping[str, object]) -> Sight:
     activity = reading.text(reading.mapping(row.get("engine")).get("activity")) or ""
     state = _STATES.get(activity) if sight.state in _SETTLED else None
     status = reading.mapping(row.get("status"))
-    live = _mode(status.get("mode")) if sight.live is not None else None
-    # A table has more modes than the one that was set: which of them runs now the agent alone tells.
-    if live is not None and reading.text(status.get("table")) is None and _unaware(live, sight):
-        live = None
+    live = None if sight.live is None or _behind(status, sight) else _mode(status.get("mode"))
     found = replace(
         sight,
         state=sight.state if state is None else state.value,
         ready=None if state is None else state is State.READY,
         live=live or sight.live,
+        proven=sight.proven if live is None or _is_same(live, sight.live) else None,
     )
     return with_figures(found, _figures(row))
 
 
-def _unaware(live: Mode, sight: Sight) -> bool:
-    """Whether the agent still names what was started, and a record says that the engine was told another mode since."""
-    started = sight.deployed
-    if sight.live_by is None or started is None:
+def _behind(status: Mapping[str, object], sight: Sight) -> bool:
+    """Whether a record says that the engine was told a mode after the one that the agent has read of."""
+    if sight.live_by is None:
         return False
-    return live.algo == started.algo and set(started.knobs) <= set(live.knobs)
+    told, recorded = _moment(status.get("told_at")), _moment(sight.live_at)
+    return recorded is not None and (told is None or told < recorded)
+
+
+def _is_same(live: Mode, recorded: Mode | None) -> bool:
+    """Whether the agent names the mode that a record names: the engine's words, which are the agent's, are fuller."""
+    return recorded is not None and live.algo == recorded.algo and set(recorded.knobs) <= set(live.knobs)
+
+
+def _moment(text: object) -> dt.datetime | None:
+    try:
+        found = dt.datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return found if found is not None and found.tzinfo is not None else None
 
 
 def _figures(row: Mapping[str, object]) -> Figures:

@@ -11,7 +11,7 @@ from specctl.control.sight import LastAct, Sight, State, mode_of
 from specctl.control.sight_engine import EngineSight, Figures
 from specctl.fleet.types import AgentMode, Host, Server
 from specctl.rollout import reading
-from specctl.rollout.agent_moves import WHO, as_agent_left, live_move
+from specctl.rollout.agent_moves import WHO, LiveMove, as_agent_left, live_move
 from specctl.rollout.facts import ServerFacts
 from specctl.rollout.observation import Port
 
@@ -34,7 +34,8 @@ def standing(host: Host, server: Server, facts: ServerFacts, wall_s: float | Non
     wanted = as_agent_left(server, facts)
     current = facts.current
     deployed = mode_of(current.algo, current.knobs()) if current else None
-    live, live_by, proven = _live(facts, deployed)
+    moved = live_move(facts)
+    live, proven = _live(facts, deployed, moved)
     found = blank(host, server)
     return replace(
         found,
@@ -44,7 +45,8 @@ def standing(host: Host, server: Server, facts: ServerFacts, wall_s: float | Non
         desired=mode_of(wanted.algo, wanted.knobs.get(wanted.algo, {})),
         deployed=deployed,
         live=live,
-        live_by=live_by,
+        live_by=None if moved is None else moved.who,
+        live_at=None if moved is None else moved.at,
         release=current.id if current else None,
         proven=proven,
         owned=_owned(server, (live or deployed or mode_of(server.algo, {})).algo),
@@ -107,13 +109,12 @@ def proof_of(facts: ServerFacts) -> bool | None:
     return None
 
 
-def _live(facts: ServerFacts, deployed: Mode | None) -> tuple[Mode | None, str | None, bool | None]:
-    """Return what runs (nothing without an active unit), who set it live (None: it was started so), and whether it is proven."""
-    moved = live_move(facts)
+def _live(facts: ServerFacts, deployed: Mode | None, moved: LiveMove | None) -> tuple[Mode | None, bool | None]:
+    """Return what runs (nothing without an active unit): what the running engine was told, or was started with; and its proof."""
     if moved is not None:
-        return mode_of(moved.algo, moved.knobs), moved.who, moved.proven
+        return mode_of(moved.algo, moved.knobs), moved.proven
     runs = facts.unit.active == "active" and facts.port is not Port.FOREIGN
-    return (deployed if runs else None), None, proof_of(facts)
+    return (deployed if runs else None), proof_of(facts)
 
 
 def _owned(server: Server, algo: str) -> tuple[str, ...]:

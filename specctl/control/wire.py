@@ -17,7 +17,8 @@ from specctl.errors import UnsupportedError, UsageError
 from specctl.fleet.types import AgentMode
 
 # 1.1: `snapshot` holds each server's `status` too, that holds `now`, and a point of `history` has an accept length.
-MAJOR, MINOR = 1, 1
+# 1.2: a server's `status` holds `told_at`.
+MAJOR, MINOR = 1, 2
 REQUEST_BYTES = 16 << 10
 REPLY_BYTES = 1 << 20
 TEXT_CHARS = 500

@@ -21,6 +21,7 @@ class LiveMove:
     knobs: Mapping[str, int] = field(default_factory=dict)
     who: str = WHO
     proven: bool = False
+    at: str | None = None
 
     def __str__(self) -> str:
         return ", ".join([self.algo, *(f"{name} {value}" for name, value in self.knobs.items())])
@@ -44,7 +45,8 @@ def live_move(facts: ServerFacts) -> LiveMove | None:
         knobs = {str(name): reading.whole(value) for name, value in reading.mapping(row.get("knobs")).items()}
         who = reading.text(row.get("who")) or WHO
         kept = {name: value for name, value in knobs.items() if value is not None}
-        return LiveMove(algo=algo, knobs=kept, who=who, proven=row.get("proof") == "proven")
+        proven, at = row.get("proof") == "proven", reading.text(row.get("at"))
+        return LiveMove(algo=algo, knobs=kept, who=who, proven=proven, at=at)
     return None
 
 

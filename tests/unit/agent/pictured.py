@@ -86,6 +86,7 @@ SERVER = ServerPicture(
     conduct=AgentMode.ACT,
     modes=(CHAIN, TREE),
     mode=TREE,
+    told_at="2026-11-29T14:02:11+00:00",
     table="from 1 ddtree:tree_budget=16, from 4 dflash",
     sample=SAMPLE,
     sample_age_s=0.5,

@@ -64,22 +64,54 @@ def test_everything_that_an_agent_sees() -> None:
     assert found.agent.findings == ("M005",)
 
 
-def test_a_record_that_the_agent_does_not_know_of() -> None:
-    """Where a record says that the engine was told another mode, an agent that still names what was started is behind."""
+@pytest.mark.parametrize(
+    ("told_at", "heard"),
+    [
+        (None, False),
+        ("2026-11-29T14:02:10+00:00", False),
+        ("nonsense", False),
+        ("2026-11-29T14:02:11+00:00", True),
+        ("2026-11-29T15:02:12+01:00", True),
+    ],
+)
+def test_a_record_that_the_agent_has_not_read_yet(told_at: str | None, heard: bool) -> None:
+    """Where a record says that the engine was told another mode since, that counts; an agent that knows of it knows better."""
     chain, started = parse("dflash:block_size=8"), parse("ddtree:tree_budget=16")
-    moved = replace(BASE, deployed=started, live=chain, live_by="specctl-agent")
-    alone = replace(SEEN, table=None)
-    assert laid_over(moved, answer(alone), ()).live == chain
-    further = parse("ddtree:tree_budget=8")
-    assert laid_over(moved, answer(replace(alone, mode=further)), ()).live == further
+    moved = replace(BASE, deployed=started, live=chain, live_by="ops@desk", live_at="2026-11-29T14:02:11+00:00")
+    for mode in (started, parse("ddtree:tree_budget=8"), parse("none")):
+        seen = replace(SEEN, table=None, mode=mode, told_at=told_at)
+        assert laid_over(moved, answer(seen), ()).live == (mode if heard else chain)
+
+
+def test_an_agent_is_believed_where_nothing_is_on_record() -> None:
+    """Its own live change is on record a moment after it was made."""
+    chain = parse("dflash:block_size=8")
+    assert laid_over(BASE, answer(replace(SEEN, table=None, mode=chain)), ()).live == chain
 
 
 def test_a_tables_row_of_now_is_what_runs() -> None:
     """An engine that follows a table is in more modes than anybody told it: the agent says which."""
     chain, started = parse("dflash:block_size=8"), parse("ddtree:tree_budget=16")
-    moved = replace(BASE, deployed=started, live=chain, live_by="specctl-agent")
+    at = "2026-11-29T14:02:11+00:00"
+    moved = replace(BASE, deployed=started, live=chain, live_by="specctl-agent", live_at=at)
     assert SEEN.table is not None
-    assert laid_over(moved, answer(), ()).live == started
+    assert laid_over(moved, answer(replace(SEEN, told_at=at)), ()).live == started
+
+
+@pytest.mark.parametrize(
+    ("mode", "proven"),
+    [
+        ("ddtree:tree_budget=16", True),
+        ("ddtree:topk_cap=4,tree_budget=16", True),
+        ("ddtree:tree_budget=8", None),
+        ("none", None),
+    ],
+)
+def test_a_proof_is_of_the_mode_that_was_proven(mode: str, proven: bool | None) -> None:
+    """What a record proved says nothing of another mode that the agent sees; the engine's fuller words name the same one."""
+    base = replace(BASE, live=parse("ddtree:tree_budget=16"), proven=True)
+    found = laid_over(base, answer(replace(SEEN, table=None, mode=parse(mode))), ())
+    assert (found.live, found.proven) == (parse(mode), proven)
 
 
 def test_gpus_by_nvml() -> None:

@@ -69,7 +69,7 @@ def test_wanted_deployed_and_live() -> None:
 
 
 def test_a_live_change_is_what_runs() -> None:
-    """A running engine that was told something else runs that, and by whom."""
+    """A running engine that was told something else runs that; by whom, and since when."""
     moved = {
         "live": True,
         "invocation": "i1",
@@ -77,9 +77,12 @@ def test_a_live_change_is_what_runs() -> None:
         "knobs": {"tree_budget": 3},
         "who": "ops@desk",
         "proof": "proven",
+        "result": "done",
+        "at": "2026-11-29T14:02:11+00:00",
     }
     found = standing(fakes.HOST, fakes.SERVER, replace(FACTS, records=(moved,)), None)
     assert (found.live, found.live_by, found.proven) == (mode_of("ddtree", {"tree_budget": 3}), "ops@desk", True)
+    assert found.live_at == "2026-11-29T14:02:11+00:00"
     assert found.deployed == mode_of("dflash", {"block_size": 8})
 
 

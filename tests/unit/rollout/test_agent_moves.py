@@ -21,7 +21,7 @@ DEPLOY = {"who": "ann@desk", "serving": ["3", "ddtree"], "invocation": "i1", "li
 SWITCH = {**DEPLOY, "who": "specctl-agent"}
 LIVE = {
     "who": "specctl-agent", "serving": None, "invocation": "i1", "live": True, "algo": "dflash", "result": "done",
-    "knobs": {"block_size": 8}, "proof": "proven",
+    "knobs": {"block_size": 8}, "proof": "proven", "at": "2026-11-29T14:02:11+00:00",
 }  # fmt: skip
 
 
@@ -54,8 +54,10 @@ def test_a_live_move_counts_until_the_next_start(
 
 
 def test_a_live_move_says_itself() -> None:
-    """Algo and knobs in words, and whether it was proven."""
-    assert live_move(seen(DEPLOY, LIVE)) == LiveMove(algo="dflash", knobs={"block_size": 8}, proven=True)
+    """Algo and knobs in words, whether it was proven, and when it was told."""
+    assert live_move(seen(DEPLOY, LIVE)) == LiveMove(
+        algo="dflash", knobs={"block_size": 8}, proven=True, at="2026-11-29T14:02:11+00:00"
+    )
     assert str(live_move(seen(DEPLOY, LIVE))) == "dflash, block_size 8"
 
 
