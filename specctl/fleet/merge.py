@@ -32,6 +32,11 @@ class Placement:
         leaf = self.leaves.get(path)
         return leaf.value if leaf is not None else None
 
+    def says(self, *keys: str) -> bool:
+        """Claim that the server, or the host's launch, has one of these keys, be its value refused or not."""
+        places = ((self.server, ()), (self.host, ("launch",)))
+        return any((*entry.path, *below, key) in entry.document.spots for entry, below in places for key in keys)
+
     def whole(self, *path: str) -> int | None:
         """Return a merged whole number, or None."""
         value = self.value(*path)

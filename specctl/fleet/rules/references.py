@@ -68,7 +68,7 @@ def _models(inventory: Inventory, server: Entry[ServerSection], section: ServerS
                 f"{name} is a {entry.section.kind}, not a {key}: say kind: {key} in models.{name}", key
             )
     trained = _trained_for(inventory, section.draft)
-    if trained is not None and trained != section.target:
+    if trained is not None and trained != section.target and section.target in inventory.models:
         yield server.problem(f"{section.draft} drafts for {trained}, not for {section.target}", "draft")
 
 

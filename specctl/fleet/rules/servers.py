@@ -34,13 +34,14 @@ def check(placements: Sequence[Placement], profiles: Profiles) -> Iterator[Probl
 
 
 def lacking(placement: Placement) -> Iterator[Problem]:
-    """Yield what no layer gives."""
+    """Yield what no layer gives; a value that was refused has been given."""
     where = f"on {placement.host.name}"
-    if placement.value("port") is None:
+    if placement.value("port") is None and not placement.says("port"):
         yield placement.server.problem(
             f"has no port {where}: give port: here, or in launch: of a host, group or hardware"
         )
-    if placement.value("python") is None and placement.value("venv") is None:
+    given = placement.value("python") is not None or placement.value("venv") is not None
+    if not given and not placement.says("python", "venv"):
         words = f"has no interpreter {where}: give venv: or python: here, or in launch: of a host, group or hardware"
         yield placement.server.problem(words)
 
