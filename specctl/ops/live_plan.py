@@ -14,7 +14,7 @@ from specctl.fleet.types import Server
 from specctl.ops import calibrate_hold
 from specctl.ops.contact import Contact
 from specctl.ops.engine_live import CannotError, Change, Engine, change, differing, fields
-from specctl.ops.stored import current_of, reach_deployed
+from specctl.ops.stored import current_of, demand_accepted_key, reach_deployed
 from specctl.rollout.agent_moves import live_move
 from specctl.rollout.facts import CurrentRelease, ServerFacts, stored_knobs, stored_units
 
@@ -51,6 +51,7 @@ def plan(contact: Contact, wanted: Server, wish: Wish) -> Telling:
     if facts.unit.active != "active":
         words = f"server {server.name} is not running ({facts.unit.active or 'state unknown'})"
         raise NoHealthyReleaseError(words, hint=f"specctl start --host {host}")
+    demand_accepted_key(contact, server, facts)
     if facts.guard is not None:
         words = "an act on this server is not confirmed yet: what it runs may be taken back at any moment"
         raise UnsupportedError(words, hint=f"specctl status --host {host}, once it is over")
