@@ -14,6 +14,7 @@ from specctl.cli import options
 from specctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from specctl.measure.ab_result import Result
     from specctl.measure.ab_trial import Ask, Trial
     from specctl.ops.ab import Ended, Planned
 
@@ -251,30 +252,45 @@ def _measure(plan: Planned, manner: Manner) -> Ended:
 
 
 def _tell(trial: Trial, ended: Ended | None, manner: Manner) -> int:
-    """Print what was found, write the report, and return the exit code."""
+    """Write the report, print what was found, and return the exit code; a report that cannot be written hides nothing else."""
+    from specctl.cli.main import print_error
     from specctl.measure.ab_result import as_wire, conclude
-    from specctl.ops import ab_report
 
     result = conclude(trial)
-    files: tuple[Path, ...] = ()
-    if trial.segments:
-        files = ab_report.write(result, ab_report.place_of(manner.report, trial))
+    files, unwritten = _written(result, manner)
     if manner.as_json:
         typer.echo(json.dumps({"ab": as_wire(result), "report": [str(path) for path in files]}, indent=2))
     else:
-        _print(trial, files)
-    return errors.EXIT_OK if ended is None else _end(trial, ended)
+        _print(result, files)
+    if unwritten is not None:
+        print_error(unwritten, as_json=manner.as_json)
+    code = errors.EXIT_OK if ended is None else _end(trial, ended)
+    return code or (errors.EXIT_OK if unwritten is None else unwritten.exit_code)
 
 
-def _print(trial: Trial, files: tuple[Path, ...]) -> None:
+def _written(result: Result, manner: Manner) -> tuple[tuple[Path, ...], UsageError | None]:
+    """Write the report of what was measured; return its files, or why there are none."""
+    from specctl.ops import ab_report
+
+    trial = result.trial
+    if not trial.segments:
+        return (), None
+    try:
+        return ab_report.write(result, ab_report.place_of(manner.report, trial)), None
+    except UsageError as error:
+        error.hint = f"specctl ab --resume {trial.id} --report FILE.md writes it again"
+        return (), error
+
+
+def _print(result: Result, files: tuple[Path, ...]) -> None:
     from specctl.cli.printed import listing
-    from specctl.measure.ab_result import conclude
     from specctl.ui import ab as views
 
     out = listing()
-    if trial.done:
-        out.print(views.result_view(conclude(trial), width=out.width))
-    for line in views.row("report", f"{files[0]} (with plots)" if files else "none: no segment was measured", None):
+    if result.trial.done:
+        out.print(views.result_view(result, width=out.width))
+    nothing = "none" if result.trial.segments else "none: no segment was measured"
+    for line in views.row("report", f"{files[0]} (with plots)" if files else nothing, None):
         out.print(line, soft_wrap=True)
 
 

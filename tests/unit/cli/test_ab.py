@@ -19,6 +19,8 @@ import yaml
 from typer.testing import CliRunner
 
 from specctl.cli import main as command_line
+from specctl.ops import ab as trials
+from tests.abtrials import trial
 from tests.labserver import wait_until
 from tests.unit.cli.test_local_deploy import HOST, Json, Place
 
@@ -122,7 +124,7 @@ def test_the_end_of_a_terminal_is_heard(place: Place) -> None:
         ((*ARMS, "--third-arm"), "implies nothing"),
         ((*ARMS, "--live", "--b-env", "X=1", "--confounded"), "neither options nor variables"),
         (ARMS, "nobody can be asked"),
-        (("--resume", "ab-nothing"), "specctl ab --list"),
+        (("--resume", "ab-nothing"), "no experiment"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(place: Place, words: tuple[str, ...], said: str) -> None:
@@ -157,3 +159,17 @@ def test_where_nothing_is_kept_the_list_says_so(tmp_path: Path, monkeypatch: pyt
     assert shown.stderr == "no experiment is kept here: specctl ab --host H --a MODE --b MODE\n"
     told = CliRunner().invoke(command_line.app, ["ab", "--list", "--json"])
     assert json.loads(told.stdout) == {"experiments": [], "faults": []}
+
+
+def test_a_report_that_cannot_be_written_hides_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found is printed all the same, and the error names what writes the report again."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    whole = trial((100.0, 101.0), (100.3, 100.9))
+    trials.keep(whole)
+    command_line.mount()
+    words = ["ab", "--resume", "last", "--report", str(tmp_path / f"{'x' * 300}.md")]
+    shown = CliRunner().invoke(command_line.app, words, standalone_mode=False)
+    assert (shown.return_value, "verdict" in shown.stdout) == (2, True), shown.output
+    assert f"try: specctl ab --resume {whole.id} --report FILE.md" in shown.stderr
+    told = CliRunner().invoke(command_line.app, [*words, "--json"], standalone_mode=False)
+    assert (told.return_value, json.loads(told.stdout)["report"]) == (2, [])
