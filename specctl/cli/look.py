@@ -54,8 +54,7 @@ def history(
     out = listing()
     for row in rows:
         out.print(f"{row['host']}  {row['server']}", style="host")
-        for record in row["records"] or [{}]:
-            out.print(views.record_line(record) if record else "  no records")
+        out.print(views.records_view(row["records"]) if row["records"] else "  no records")
     return code
 
 

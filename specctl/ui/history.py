@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from rich.table import Table
 from rich.text import Text
 
 from specctl.rollout.story import clock
 from specctl.ui.text import UNKNOWN
 
+GAP = 2
+
+
+def records_view(records: Sequence[Mapping[str, object]]) -> Table:
+    """Return the records of one server; what does not fit in a line goes on below its own text, never below the time."""
+    view = Table.grid(padding=(0, GAP, 0, 0))
+    view.add_column(no_wrap=True)
+    view.add_column(overflow="fold")
+    for record in records:
+        when, *rest = _parts(record)
+        view.add_row(when, "  ".join(rest), style=_style(record))
+    return view
+
 
 def record_line(record: Mapping[str, object]) -> Text:
     """Return one record of the history."""
+    return Text("  ".join(_parts(record)), style=_style(record))
+
+
+def _style(record: Mapping[str, object]) -> str:
+    return "default" if record.get("result") == "done" else "warn"
+
+
+def _parts(record: Mapping[str, object]) -> list[str]:
     release, algo = record.get("release"), record.get("algo")
     what = f"release {release}, {algo}" if release else str(algo or "")
     if record.get("live") is True:
@@ -29,5 +51,4 @@ def record_line(record: Mapping[str, object]) -> Text:
         f"by {record.get('who') or UNKNOWN}",
         str(record.get("cause") or record.get("reason") or ""),
     ]
-    done = record.get("result") == "done"
-    return Text("  ".join(part for part in parts if part), style="default" if done else "warn")
+    return [part for part in parts if part]
