@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -136,10 +137,19 @@ def main() -> None:
         code = errors.EXIT_UNREAD
         _forget_output()
     except Exception as error:  # noqa: BLE001  # the last boundary: a bug ends in a file and two lines, not in a screenful
-        print_error(_bug(error), as_json=as_json)
-        code = errors.EXIT_BUG
+        found = _full(error) or _bug(error)
+        print_error(found, as_json=as_json)
+        code = found.exit_code
     gc.freeze()  # The interpreter's end would look through all that imports have left, a tenth of a short command.
     sys.exit(code)
+
+
+def _full(error: Exception) -> UsageError | None:
+    """Return the error of a disk that is full, which is nobody's bug; None of another one."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    place = f"{error.filename}" if error.filename else "the output"
+    return UsageError(f"{place} cannot be written: {error.strerror}", hint="make room: df -h")
 
 
 def _bug(error: Exception) -> BugError:

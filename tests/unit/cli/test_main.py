@@ -55,6 +55,16 @@ def test_what_cannot_be_read_is_an_object_with_json(tmp_path: Path) -> None:
     assert (error["kind"], error["exit_code"], error["hint"]) == ("usage", 2, "specctl deploy --help")
 
 
+def test_a_full_disk_is_no_bug(tmp_path: Path) -> None:
+    """Output that goes to a disk without room ends with one clear error, and asks nobody to report anything."""
+    with Path("/dev/full").open("w") as full:
+        words = [*SPECCTL, "doctor", "--checks", "--json"]
+        done = subprocess.run(words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    error = json.loads(done.stderr)["error"]
+    assert (done.returncode, error["kind"], error["hint"]) == (2, "usage", "make room: df -h")
+    assert error["message"] == "the output cannot be written: No space left on device"
+
+
 def test_commands_are_mounted_once() -> None:
     """Mounting again adds nothing: a program that runs many commands does not grow with each of them."""
     command_line.mount()
