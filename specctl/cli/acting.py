@@ -65,12 +65,14 @@ def show_plan(rollout: Rollout, manner: Manner, out: Console) -> None:
         rows = [one.plan.as_wire() for one in rollout.prepared]
         typer.echo(json.dumps({"plans": rows, "failed": [outcome.as_wire() for outcome in rollout.failed]}, indent=2))
         return
+    from specctl.ops import live_plan
+    from specctl.rollout.record import Act
     from specctl.ui import plan as plans
 
     width = out.width if out.is_terminal else None
     for one in rollout.prepared:
-        name = one.server.profile.name
-        view = plans.view(one.plan, one.facts, one.host_facts, name, diff=manner.diff, width=width)
+        name, live = one.server.profile.name, rollout.request.act is Act.SWITCH and live_plan.has_way(one)
+        view = plans.view(one.plan, one.facts, one.host_facts, name, diff=manner.diff, live=live, width=width)
         out.print(view, soft_wrap=width is None)
 
 

@@ -14,6 +14,7 @@ from specctl.fleet.types import Server
 from specctl.ops import calibrate_hold
 from specctl.ops.contact import Contact
 from specctl.ops.engine_live import CannotError, Change, Engine, change, differing, fields
+from specctl.ops.prepare import Prepared
 from specctl.ops.stored import current_of, demand_accepted_key, reach_deployed
 from specctl.rollout.agent_moves import live_move
 from specctl.rollout.facts import CurrentRelease, ServerFacts, stored_knobs, stored_units
@@ -43,6 +44,24 @@ class Telling:
     plan: LivePlan
 
 
+def has_way(item: Prepared) -> bool:
+    """Claim that by the profile a planned switch can be had without a start; the engine itself was not asked."""
+    current = item.facts.current
+    if current is None or item.facts.unit.active != "active" or item.plan.nothing is not None:
+        return False
+    try:
+        change(item.server.profile, _running(current, item.facts), mode_of(item.plan.algo, item.plan.knobs))
+    except CannotError:
+        return False
+    return True
+
+
+def _running(current: CurrentRelease, facts: ServerFacts) -> Mode:
+    """Return what runs by the records: what was started, or told to the running engine since."""
+    moved = live_move(facts)
+    return mode_of(current.algo, current.knobs()) if moved is None else mode_of(moved.algo, moved.knobs)
+
+
 def plan(contact: Contact, wanted: Server, wish: Wish) -> Telling:
     """Find out what a running engine must be told for a mode; raises the SpecctlError of what stands in the way."""
     server, facts = reach_deployed(contact, wanted)
@@ -55,9 +74,7 @@ def plan(contact: Contact, wanted: Server, wish: Wish) -> Telling:
     if facts.guard is not None:
         words = "an act on this server is not confirmed yet: what it runs may be taken back at any moment"
         raise UnsupportedError(words, hint=f"specctl status --host {host}, once it is over")
-    starts, moved = mode_of(current.algo, current.knobs()), live_move(facts)
-    old = starts if moved is None else mode_of(moved.algo, moved.knobs)
-    new = wished(wish, server, current)
+    starts, old, new = mode_of(current.algo, current.knobs()), _running(current, facts), wished(wish, server, current)
     base = _base(old.algo, server, current)
     said = {name: value for name, value in old.knobs if base.get(name) != value}
     found = LivePlan(host=host, server=server.name, old=old, new=new, starts=starts, said=said)

@@ -16,6 +16,7 @@ from specctl.ui import checks
 SHOWN_CHANGES = 12
 PLUGINS = "plugins/"
 LABEL = 8
+LIVE = "the engine takes it without a start: add --live"
 NOTE = "the agent on the host is told anew what it may do; the server is not touched"
 LABEL_STYLES: Mapping[str, str] = {"warn": "warn", "fail": "bad"}
 
@@ -113,15 +114,25 @@ def cost_text(plan: Plan) -> str:
 
 
 def view(
-    plan: Plan, facts: ServerFacts, host: HostFacts, profile: str, *, diff: bool = False, width: int | None = None
+    plan: Plan,
+    facts: ServerFacts,
+    host: HostFacts,
+    profile: str,
+    *,
+    diff: bool = False,
+    live: bool = False,
+    width: int | None = None,
 ) -> Group:
-    """Return the whole plan of one server; long lines hang under their label, unwrapped where there is no width."""
+    """Return the whole plan of one server; long lines hang under their label, unwrapped where there is no width.
+
+    `live`: the same can be had without a start.
+    """
     top = head(plan, facts, host, profile)
     if plan.nothing is not None:
         told = [Text(f"  {NOTE}")] if plan.note else []
         return Group(top, Text.assemble("  nothing to do: ", plan.nothing), *told)
     parts: list[RenderableType] = [top, Text("")]
-    for label, line in rows(plan):
+    for label, line in [*rows(plan), *([("or", LIVE)] if live else [])]:
         pieces = wrapped(line, width)
         for number, piece in enumerate(pieces):
             shown = label if number == 0 else ""

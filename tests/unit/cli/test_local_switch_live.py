@@ -76,6 +76,8 @@ def tell(place: Place, **fields: object) -> None:
 def test_a_running_server_goes_from_algo_to_algo(honest: Place) -> None:
     """To a tree, to another budget, and back as the hint says: each told in an instant, proven and on record, and no start."""
     started = invocation(honest)
+    offered = honest.run("switch", *HOST, "--algo", "ddtree", "--dry-run")
+    assert "or      the engine takes it without a start: add --live" in offered.stdout
     planned = json.loads(honest.run(*LIVE, "--algo", "ddtree", "--knob", "tree_budget=8", "--dry-run", "--json").stdout)
     (plan,) = planned["plans"]
     assert (plan["old"], plan["new"]) == ("dflash:block_size=8", "ddtree:block_size=8,topk_cap=8,tree_budget=8")
