@@ -1,11 +1,13 @@
 """What the plugin does not do, said before anything is served or, of a request, before it runs.
 
-A tree that would be wrong without a word is worse than none: what was not tested, or what cannot be exact, is refused here.
+A tree that would be wrong without a word is worse than none: what was not tested, or what cannot be exact, is refused here. What is
+asked of the engine is read without a default: a name that another release gave up shall end the server, not the refusal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 # A mask of a tree is read by these as the plugin writes it; others were not tried or need another one.
 BACKENDS = ("triton", "torch_native")
@@ -24,7 +26,7 @@ def check_arguments(arguments: object) -> None:
 
 def _reasons(arguments: object) -> Iterator[str]:
     def given(name: str) -> object:
-        return getattr(arguments, name, None)
+        return getattr(arguments, name)
 
     for flag in ("attention_backend", "prefill_attention_backend", "decode_attention_backend"):
         backend = given(flag)
@@ -50,6 +52,9 @@ _UNSUPPORTED = {
     "enable_lora": "adapters were not tried with a tree",
     "enable_unified_memory": "the pool moves pages under the tree",
     "enable_hierarchical_cache": "it was not tried with a tree",
+    "enable_lmcache": "it was not tried with a tree",
+    "enable_flexkv": "it was not tried with a tree",
+    "enable_pdmux": "each of its streams has attention of its own, which knows one width",
     "enable_two_batch_overlap": "it splits the batch that a tree's mask spans",
     "enable_mixed_chunk": "a prefill and a tree in one pass were not tried",
 }
@@ -69,14 +74,21 @@ def check_backends(chosen: Iterable[object]) -> None:
             )
 
 
-def check_models(target: object, draft: object) -> None:
-    """Refuse models for whose layers a tree would be wrong. `target` and `draft` are the engine's model runners."""
-    config = target.model_config  # type: ignore[attr-defined]  # the engine's runner
-    if getattr(target, "is_hybrid_swa", False) or getattr(config, "is_hybrid_swa", False):
+class Runner(Protocol):
+    """A model runner of the engine's, as far as it is asked here; without a window its size is None."""
+
+    is_hybrid_swa: bool
+    sliding_window_size: int | None
+    model: object
+
+
+def check_models(target: Runner, draft: Runner, recurrent: object) -> None:
+    """Refuse models for whose layers a tree would be wrong; `recurrent`: what the engine knows of such layers of the target."""
+    if target.is_hybrid_swa or (target.sliding_window_size or 0) > 0:
         raise RefusedError("DDTREE: the target has layers with a sliding window, whose edge a tree would move")
-    if getattr(target, "mambaish_config", None) is not None:
+    if recurrent is not None:
         raise RefusedError("DDTREE: the target has recurrent layers, whose state a tree would mix up")
-    model = draft.model  # type: ignore[attr-defined]  # the engine's runner
+    model = draft.model
     if getattr(model, "is_nemotron_35_draft", False):
         raise RefusedError(
             "DDTREE: the draft has embeddings of its own (Nemotron 3.5), and would be shown the target's"
@@ -85,6 +97,17 @@ def check_models(target: object, draft: object) -> None:
         if getattr(model, part, None) is not None:
             raise RefusedError(
                 f"DDTREE: the draft has a head of {name}, which does not give each depth one distribution"
+            )
+
+
+def check_attention(backend: object) -> None:
+    """Refuse an attention backend whose kernels for a verify pass take every pass for a chain's and read no mask (AMD's gfx95)."""
+    parts = (backend, getattr(backend, "prefill_backend", None), getattr(backend, "decode_backend", None))
+    for flag in ("use_verify_splitkv", "use_verify_shared_kv"):
+        if any(getattr(part, flag, False) for part in parts):
+            raise RefusedError(
+                f"DDTREE: the attention's kernel for verify passes ({flag}) reads no mask; "
+                "SGLANG_ENABLE_SPLITKV_VERIFY=0 turns it off"
             )
 
 
@@ -107,14 +130,14 @@ def why_not(request: object) -> str | None:
     """Return why a request is not served with a tree, or None. A penalty changes with each token of a path."""
     parameters = request.sampling_params  # type: ignore[attr-defined]  # the engine's request
     for name, neutral in _NEUTRAL.items():
-        value = getattr(parameters, name, neutral)
+        value = getattr(parameters, name)
         if value not in (neutral, None):
             return f"DDTREE does not support {name}={value}: it would not be exact on a tree"
-    if getattr(request, "custom_logit_processor", None):
+    if request.custom_logit_processor:  # type: ignore[attr-defined]  # the engine's request
         return "DDTREE does not support custom logit processors: they would see one path of a tree"
-    if getattr(request, "return_hidden_states", False):
+    if request.return_hidden_states:  # type: ignore[attr-defined]  # the engine's request
         return "DDTREE does not support return_hidden_states"
-    if getattr(request, "return_sampling_mask", False):
+    if request.return_sampling_mask:  # type: ignore[attr-defined]  # the engine's request
         return "DDTREE does not support sampling masks"
     return None
 

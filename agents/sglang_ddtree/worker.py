@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 
 import torch
+from sglang.srt.configs.hybrid_arch import mambaish_config  # type: ignore[import-not-found]  # the engine's
 from sglang.srt.model_executor.forward_batch_info import ForwardBatch  # type: ignore[import-not-found]  # the engine's
 from sglang.srt.plugins.hook_registry import HookRegistry  # type: ignore[import-not-found]  # the engine's
 from sglang.srt.runtime_context import (  # type: ignore[import-not-found]  # the engine's
@@ -40,7 +41,9 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
         # What DFLASH calls the number of draft tokens is here the width of the verify pass; the draft has its block.
         with get_spec().override(speculative_num_draft_tokens=block):
             super().__init__(**named)
-        refusals.check_models(self.model_runner, self.draft_model_runner)
+        refusals.check_models(
+            self.model_runner, self.draft_model_runner, mambaish_config(self.model_runner.model_config)
+        )
         self._head = draft_head.of_target(self.model_runner.model, get_parallel().tp_group)
         limits, start = knobs.at_start(os.environ, block)
         self.dial = live.Dial(limits, start)
@@ -76,6 +79,11 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
         if batch.forward_mode.is_extend() or batch.is_extend_in_batch or batch.forward_mode.is_idle():
             return super().forward_batch_generation(batch, on_publish, grammar_barrier, pp_proxy_tensors)
         return step.decode(self, batch, on_publish, grammar_barrier)
+
+    def init_attention_backends(self) -> None:
+        """Make the draft's attention; the target's is there by now, and refused where it would not read a mask."""
+        super().init_attention_backends()
+        refusals.check_attention(self.model_runner.attn_backend)
 
     def init_cuda_graphs(self) -> None:
         """Capture the engine's graphs, then those of other widths."""

@@ -24,6 +24,24 @@ from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 print("knows", SpeculativeAlgorithm.from_string("DDTREE").name)
 """
 
+RECURRENT = """
+import inspect
+from types import SimpleNamespace
+from sglang.srt.configs.hybrid_arch import mambaish_config
+from sglang.srt.configs.qwen3_next import Qwen3NextConfig
+from sglang.srt.model_executor.model_runner import ModelRunner
+from sglang_ddtree import refusals
+config = Qwen3NextConfig(num_hidden_layers=4)
+found = mambaish_config(SimpleNamespace(hf_config=config, hf_text_config=config, is_draft_model=False))
+target, source = SimpleNamespace(is_hybrid_swa=False, sliding_window_size=None), inspect.getsource(ModelRunner)
+for name in vars(target):
+    assert f"self.{name} = " in source, name
+try:
+    refusals.check_models(target, SimpleNamespace(model=SimpleNamespace()), found)
+except refusals.RefusedError as refused:
+    print(refused)
+"""
+
 
 def asked(folder: Path, version: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Ask the engine's interpreter whether it knows DDTREE, as if it were of that version."""
@@ -65,9 +83,28 @@ def test_server_that_a_tree_does_not_go_with_is_refused(tmp_path: Path) -> None:
     assert "Load weight begin" not in done.stderr
 
 
-def test_bad_knobs_end_the_start(tmp_path: Path) -> None:
-    """A budget that is no number ends the start with the variable's name."""
-    done = run(arguments(1, "DDTREE", "float32"), tmp_path, {"DDTREE_BUDGET": "many"})
+def test_recurrent_target_is_refused_by_the_engines_own_word(tmp_path: Path) -> None:
+    """What the engine itself knows of recurrent layers, of a Qwen3-Next here, makes the plugin refuse; it tells of windows too."""
+    done = run([str(environment.python()), "-c", RECURRENT], tmp_path, {})
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "DDTREE: the target has recurrent layers, whose state a tree would mix up" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("DDTREE_BUDGET", "many", "DDTREE_BUDGET=many is no whole number"),
+        (
+            "DDTREE_METRICS_EVERY",
+            "41",
+            "DDTREE_METRICS_EVERY=41 is outside 1 to 40 (the engine's --decode-log-interval",
+        ),
+        ("DDTREE_TRACE", "/nowhere/trace", "DDTREE_TRACE=/nowhere/trace: no file can be made in /nowhere"),
+    ],
+)
+def test_bad_words_end_the_start(tmp_path: Path, variable: str, value: str, said: str) -> None:
+    """A variable that cannot be so ends the start with its name, before any weight is read."""
+    done = run(arguments(1, "DDTREE", "float32"), tmp_path, {variable: value})
     assert done.returncode != 0
-    assert "DDTREE_BUDGET=many is no whole number" in done.stderr
+    assert said in done.stderr
     assert "Load weight begin" not in done.stderr

@@ -17,6 +17,9 @@ _SWITCHES: Mapping[str, str] = {
     "--enable-lora": "adapters were not tried with a tree",
     "--enable-unified-memory": "the pool moves pages under the tree",
     "--enable-hierarchical-cache": "it was not tried with a tree",
+    "--enable-lmcache": "it was not tried with a tree",
+    "--enable-flexkv": "it was not tried with a tree",
+    "--enable-pdmux": "each of its streams has attention of its own, which knows one width",
     "--enable-two-batch-overlap": "it splits the batch that a tree's mask spans",
     "--enable-mixed-chunk": "a prefill and a tree in one pass were not tried",
 }

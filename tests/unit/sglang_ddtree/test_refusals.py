@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -12,26 +13,38 @@ from sglang_ddtree.refusals import RefusedError
 
 def arguments(**given: object) -> SimpleNamespace:
     """Return a server's arguments as they are where nobody says anything."""
-    quiet = {
-        "attention_backend": "triton",
-        "dp_size": 1,
-        "pp_size": 1,
-        "disaggregation_mode": "null",
-        "enable_lora": None,
-    }
+    quiet: dict[str, object] = dict.fromkeys(refusals._UNSUPPORTED, False)
+    quiet |= dict.fromkeys(("prefill_attention_backend", "decode_attention_backend", "enable_lora"))
+    quiet |= dict.fromkeys(("speculative_accept_threshold_single", "speculative_accept_threshold_acc"), 1.0)
+    quiet |= dict.fromkeys(("attn_dp_size", "dp_size", "dcp_size", "attn_cp_size", "pp_size"), 1)
+    quiet |= {"attention_backend": "triton", "disaggregation_mode": "null"}
     return SimpleNamespace(**(quiet | given))
 
 
-def models(target: dict[str, object] | None = None, draft: dict[str, object] | None = None) -> tuple[object, object]:
-    """Return runners of a target and a draft."""
-    runner = SimpleNamespace(**({"model_config": SimpleNamespace(is_hybrid_swa=False)} | (target or {})))
-    return runner, SimpleNamespace(model=SimpleNamespace(**(draft or {})))
+@dataclass(kw_only=True)
+class Runner:
+    """A runner of a model, as far as it is asked."""
+
+    is_hybrid_swa: bool = False
+    sliding_window_size: int | None = None
+    model: object = None
+
+
+def drafting(**given: object) -> Runner:
+    """Return a draft's runner."""
+    return Runner(model=SimpleNamespace(**given))
 
 
 def request(**given: object) -> SimpleNamespace:
     """Return a request; what begins with an underscore is its own, the rest its sampling parameters."""
-    own = {name[1:]: value for name, value in given.items() if name.startswith("_")}
-    parameters = {name: value for name, value in given.items() if not name.startswith("_")}
+    own: dict[str, object] = {
+        "custom_logit_processor": None,
+        "return_hidden_states": False,
+        "return_sampling_mask": False,
+    }
+    own |= {name[1:]: value for name, value in given.items() if name.startswith("_")}
+    parameters: dict[str, object] = dict(refusals._NEUTRAL)
+    parameters |= {name: value for name, value in given.items() if not name.startswith("_")}
     return SimpleNamespace(sampling_params=SimpleNamespace(**parameters), **own)
 
 
@@ -39,8 +52,9 @@ def test_usual_server_is_served() -> None:
     """A server with triton, without anything special, is served; so is one that leaves the backend open."""
     refusals.check_arguments(arguments())
     refusals.check_arguments(arguments(attention_backend=None, prefill_attention_backend="triton"))
-    refusals.check_models(*models())
-    refusals.check_models(*models(draft={"candidate_selector": None, "is_nemotron_35_draft": False}))
+    refusals.check_models(Runner(), drafting(candidate_selector=None, is_nemotron_35_draft=False), None)
+    refusals.check_models(Runner(sliding_window_size=-1), drafting(), None)
+    refusals.check_attention(SimpleNamespace(use_verify_splitkv=False, use_verify_shared_kv=False))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +73,7 @@ def test_usual_server_is_served() -> None:
         ({"enable_lora": True}, "--enable-lora: adapters were not tried"),
         ({"dp_size": 2}, "--dp-size 2: tensor parallelism is the only kind"),
         ({"disaggregation_mode": "decode"}, "--disaggregation-mode decode: "),
+        ({"enable_pdmux": True}, "--enable-pdmux: each of its streams"),
     ],
 )
 def test_arguments_are_refused_by_name(given: dict[str, object], reason: str) -> None:
@@ -86,20 +101,43 @@ def test_all_reasons_come_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "draft", "reason"),
+    ("target", "draft", "recurrent", "reason"),
     [
-        ({"is_hybrid_swa": True}, {}, "sliding window"),
-        ({"mambaish_config": object()}, {}, "recurrent layers"),
-        ({}, {"candidate_selector": object()}, "DFlash2"),
-        ({}, {"lilicorr": object()}, "LiLiCorr"),
-        ({}, {"prefix_gru": object()}, "Domino"),
-        ({}, {"is_nemotron_35_draft": True}, "embeddings of its own"),
+        (Runner(is_hybrid_swa=True), drafting(), None, "sliding window"),
+        (Runner(sliding_window_size=4096), drafting(), None, "sliding window"),
+        (Runner(), drafting(), SimpleNamespace(), "recurrent layers"),
+        (Runner(), drafting(candidate_selector=object()), None, "DFlash2"),
+        (Runner(), drafting(lilicorr=object()), None, "LiLiCorr"),
+        (Runner(), drafting(prefix_gru=object()), None, "Domino"),
+        (Runner(), drafting(is_nemotron_35_draft=True), None, "embeddings of its own"),
     ],
 )
-def test_models_are_refused_by_kind(target: dict[str, object], draft: dict[str, object], reason: str) -> None:
+def test_models_are_refused_by_kind(target: Runner, draft: Runner, recurrent: object, reason: str) -> None:
     """A target whose layers a tree would confuse, a draft without one distribution a depth, or with own embeddings: refused."""
     with pytest.raises(RefusedError, match=reason):
-        refusals.check_models(*models(target, draft))
+        refusals.check_models(target, draft, recurrent)
+
+
+@pytest.mark.parametrize("flag", ["use_verify_splitkv", "use_verify_shared_kv"])
+def test_kernels_that_read_no_mask_are_refused(flag: str) -> None:
+    """A kernel that takes every verify pass for a chain's is refused, be it that of one of two backends."""
+    for backend in (
+        SimpleNamespace(**{flag: True}),
+        SimpleNamespace(prefill_backend=SimpleNamespace(**{flag: True}), decode_backend=SimpleNamespace()),
+    ):
+        with pytest.raises(RefusedError, match=rf"\({flag}\) reads no mask; SGLANG_ENABLE_SPLITKV_VERIFY=0"):
+            refusals.check_attention(backend)
+
+
+@pytest.mark.parametrize("gone", ["enable_mixed_chunk", "attention_backend", "pp_size"])
+def test_engine_that_lacks_a_name_is_not_taken_for_one_that_says_no(gone: str) -> None:
+    """What the engine no longer tells ends the server: it would not be refused any more."""
+    lacking = arguments()
+    delattr(lacking, gone)
+    with pytest.raises(AttributeError, match=gone):
+        refusals.check_arguments(lacking)
+    with pytest.raises(AttributeError):
+        refusals.why_not(SimpleNamespace(sampling_params=SimpleNamespace()))
 
 
 def test_engine_without_a_place_to_hook_is_refused() -> None:
