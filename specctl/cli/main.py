@@ -117,6 +117,7 @@ def _print_misread(error: typer.TyperException, *, as_json: bool) -> None:
 
 def main() -> None:
     """Run the command line and leave with a documented exit code."""
+    _open_streams()
     mount()
     command = typer.main.get_command(app)
     code = errors.EXIT_OK
@@ -142,6 +143,17 @@ def main() -> None:
         code = found.exit_code
     gc.freeze()  # The interpreter's end would look through all that imports have left, a tenth of a short command.
     sys.exit(code)
+
+
+def _open_streams() -> None:
+    """Put /dev/null in the place of streams that are closed, where a connection would be opened else and be written to."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 def _full(error: Exception) -> UsageError | None:

@@ -65,6 +65,19 @@ def test_a_full_disk_is_no_bug(tmp_path: Path) -> None:
     assert error["message"] == "the output cannot be written: No space left on device"
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_bug(closed: str, tmp_path: Path) -> None:
+    """A command that was given no standard input, output or error works, and nothing else gets what it says."""
+    (tmp_path / "inventory.yaml").write_text("hosts: {gpu1: {}}")
+    line = f'"$0" -m specctl inventory list {closed}; echo $? > code'
+    env = {**os.environ, "PYTHONPATH": str(FOLDER), "SPECCTL_INVENTORY": "inventory.yaml"}
+    argv = ["sh", "-c", line, sys.executable]
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (tmp_path / "code").read_text() == "0\n", done.stderr
+    assert done.stderr == ""
+    assert ("gpu1" in done.stdout) == (closed in ("<&-", "2>&-"))
+
+
 def test_commands_are_mounted_once() -> None:
     """Mounting again adds nothing: a program that runs many commands does not grow with each of them."""
     command_line.mount()
