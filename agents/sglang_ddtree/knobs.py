@@ -22,6 +22,8 @@ EVERY = "DDTREE_METRICS_EVERY"
 
 DEFAULT_BUDGET = 16
 DEFAULT_TOPK = 4
+# As often as the engine prints a decode line by itself: who proves a tree waits for its line.
+DEFAULT_EVERY = 40
 # A verify pass of more nodes than this was nowhere found to pay; the width also sets what each request reserves of the cache.
 HIGHEST_BUDGET = 1024
 HIGHEST_TOPK = 64
@@ -154,11 +156,12 @@ def _named(setting: Setting) -> dict[str, object]:
 
 
 def every(environ: Mapping[str, str], decode_lines: int) -> int:
-    """Return after how many steps a line of metrics is printed; by itself as often as the engine prints its decode line.
+    """Return after how many steps a line of metrics is printed; by itself 40, or as often as the engine prints its decode line.
 
-    Never less often: to who reads the log, decode lines without a tree's among them are those of another algo.
+    Never less often than that: to who reads the log, decode lines without a tree's among them are those of another algo.
     """
-    return _number(environ, EVERY, decode_lines, low=1, high=decode_lines, hint=f" ({_DECODE_LINES})")
+    usual = min(DEFAULT_EVERY, decode_lines)
+    return _number(environ, EVERY, usual, low=1, high=decode_lines, hint=f" ({_DECODE_LINES})")
 
 
 def _number(environ: Mapping[str, str], name: str, default: int, *, low: int, high: int, hint: str = "") -> int:

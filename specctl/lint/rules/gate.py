@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specctl.lint.subject import Subject
+from specctl.lint.subject import Subject, whole
 from specctl.lint.types import Hit, Rule, RuleSet
 
 # Levels at which the lines that tell phases and proofs are written.
 _TOLD_AT = ("info", "debug", "trace")
 # A smoke runs this many verify steps at least (design: proof); a line that comes less often may not be seen in it.
 SMOKE_STEPS = 64
+_TREE_LINES = "DDTREE_METRICS_EVERY"
 _NOT_GENERATING = ("--is-embedding", "--encoder-only", "--skip-tokenizer-init")
 
 
@@ -26,11 +27,18 @@ def _quiet_log(subject: Subject) -> Iterator[Hit]:
 
 
 def _rare_lines(subject: Subject) -> Iterator[Hit]:
-    """Find decode lines that come less often than a smoke is long: gauges and lines move with them (facts §3.2, surprise 22)."""
+    """Find decode lines that come less often than a smoke is long: gauges and lines move with them (facts §3.2, surprise 22).
+
+    A tree of the plugin is proven by lines of its own, which may be asked to come less often.
+    """
     interval = subject.whole("--decode-log-interval")
     if interval is not None and interval > SMOKE_STEPS:
         words = f"--decode-log-interval is {interval}, and a smoke may see {SMOKE_STEPS} steps"
         yield Hit(message=words, key=subject.key(subject.find("--decode-log-interval")), remedy="say 40 or less")
+    every = whole(subject.env(_TREE_LINES)) if subject.plugged else None
+    if every is not None and every > SMOKE_STEPS:
+        words = f"{_TREE_LINES} is {every}, and a smoke may see {SMOKE_STEPS} steps: no tree would be proven"
+        yield Hit(message=words, key=subject.env_key(_TREE_LINES), remedy="say 40 or less, or leave it out")
 
 
 def _tls(subject: Subject) -> Iterator[Hit]:

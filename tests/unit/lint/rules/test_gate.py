@@ -27,6 +27,14 @@ CASES = (
         kept=Made(options={"--decode-log-interval": 40}),
     ),
     Case(
+        rule="N072",
+        broken=Made(of="plugin", algo="ddtree", env={"DDTREE_METRICS_EVERY": "65"}),
+        says="DDTREE_METRICS_EVERY is 65, and a smoke may see 64 steps: no tree would be proven",
+        kept=Made(env={"DDTREE_METRICS_EVERY": "65"}),
+        key="env.DDTREE_METRICS_EVERY",
+        also=("E017",),  # less often than the engine's decode lines, too
+    ),
+    Case(
         rule="E067",
         broken=Made(options={"--ssl-certfile": "/etc/c.pem", "--ssl-keyfile": "/etc/k.pem"}),
         says="--ssl-certfile: the engine answers HTTPS alone",
