@@ -27,8 +27,11 @@ STEPS: tuple[tuple[str, Sequence[str]], ...] = (
     ("Send it a prompt.", ("ask", "--host", "local", "--tokens", "48", PROMPT)),
     ("Switch to the tree of drafts.", ("switch", "--host", "local", "--algo", "ddtree", "--yes")),
     ("The same prompt: the same words, in fewer steps.", ("ask", "--host", "local", "--tokens", "48", PROMPT)),
-    ("Switch speculation off.", ("switch", "--host", "local", "--algo", "none", "--yes")),
-    ("Ask for the same again: nothing to do.", ("switch", "--host", "local", "--algo", "none", "--yes")),
+    (
+        "Switch speculation off without a start: the running engine is told, and proves it.",
+        ("switch", "--live", "--host", "local", "--algo", "none", "--yes"),
+    ),
+    ("Ask for the same again: nothing to do.", ("switch", "--live", "--host", "local", "--algo", "none", "--yes")),
     ("See how it stands, and what was done.", ("status", "--host", "local")),
     ("", ("history", "--host", "local")),
 )

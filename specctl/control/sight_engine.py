@@ -47,18 +47,21 @@ def seen(at_s: float, ready: int | None, answer: object) -> EngineSight:
     return EngineSight(at_s=at_s, ready=ready, load=engine_loads.read(answer), throughput=_throughput(answer))
 
 
-def figures(now: EngineSight | None, before: EngineSight | None = None, *, age_s: float = 0.0) -> Figures:
+def figures(
+    now: EngineSight | None, before: EngineSight | None = None, *, age_s: float = 0.0, moved: bool = False
+) -> Figures:
     """Return the figures of a look that was `age_s` ago; `before`: one of the same engine earlier, by which rates are worked out.
 
     Tokens a second are those of decode steps between the two looks; of a single look, the engine's own last log window while
-    requests run. No request runs: no token comes, which is a positive 0.
+    requests run. No request runs: no token comes, which is a positive 0. `moved`: the engine was told another mode since its
+    start, and what it has counted since then is of more modes than one.
     """
     load = None if now is None else now.load
     if now is None or load is None:
         return Figures()
     gained = _gained(now, before)
     told_s = None if load.age_s is None else load.age_s + age_s
-    rate, length = _rate(now, before, gained), _length(load, gained)
+    rate, length = _rate(now, before, gained), None if moved and gained is None else _length(load, gained)
     return Figures(
         running=None if load.running is None else Told(value=load.running, age_s=told_s, source=Source.ENGINE),
         waiting=None if load.waiting is None else Told(value=load.waiting, age_s=told_s, source=Source.ENGINE),

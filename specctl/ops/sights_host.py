@@ -229,7 +229,8 @@ class SessionSource:
             sight = sight_agent.laid_over(sight, agent, known.server.gpus)
         sight = sight.later(now_s - answered_s)
         if known.engine is not None and not sight_agent.knows(agent, known.server.name):
-            figures = sight_engine.figures(known.engine, known.before, age_s=now_s - known.engine.at_s)
+            age_s, moved = now_s - known.engine.at_s, known.standing.live_by is not None
+            figures = sight_engine.figures(known.engine, known.before, age_s=age_s, moved=moved)
             sight = sight_facts.with_engine(sight, known.facts, known.engine, figures)
         if sight.gpus is None and self._gpus.at_s is not None:
             found = sight_gpus.of_facts(self._gpus.rows, known.server.gpus, now_s - self._gpus.at_s)

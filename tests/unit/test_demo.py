@@ -50,7 +50,7 @@ def test_demo_works_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [line.split()[3:5] for line in done.stdout.splitlines() if "  release 1, " in line and "done" in line] == [
         ["1,", "dflash"],
         ["1,", "ddtree"],
-        ["1,", "none"],
     ]
+    assert "  switch  live none  done" in done.stdout
     assert processes_of(tmp_path) == []
     assert [*home.iterdir(), *temporary.iterdir()] == []

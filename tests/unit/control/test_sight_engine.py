@@ -37,6 +37,12 @@ def test_a_drafting_engine() -> None:
     assert 1.0 <= found.accept_length.value <= 8.0
 
 
+def test_an_average_over_two_modes_is_nobodys() -> None:
+    """Of an engine that was told another mode since its start, only what it gained between two looks is of that mode."""
+    assert figures(look("dflash-busy-4"), moved=True).accept_length is None
+    assert figures(look("dflash-busy-4"), moved=True).running == figures(look("dflash-busy-4")).running
+
+
 def test_an_idle_engine_gives_no_token() -> None:
     """No request runs: 0 tokens a second is a positive observation, whatever the gauge has kept."""
     found = figures(look("idle"))
@@ -71,6 +77,7 @@ def test_rates_between_two_looks() -> None:
     steps, requests, busy, squares, request_busy, tokens = answer["loads"][0]["decode_moments"]
     later["loads"][0]["decode_moments"] = [steps + 20, requests + 80, busy, squares, request_busy, tokens + 240]
     found = figures(seen(104.0, 200, later), before, age_s=0.5)
+    assert figures(seen(104.0, 200, later), before, age_s=0.5, moved=True) == found
     assert found.tokens_per_s is not None
     assert found.accept_length is not None
     assert (found.tokens_per_s.value, found.accept_length.value) == (60.0, 3.0)
