@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from specctl.errors import (
@@ -12,6 +11,7 @@ from specctl.errors import (
     RemoteCommandError,
     SpecctlError,
     UnsupportedError,
+    for_host,
 )
 
 NOT_FOUND = 127
@@ -28,16 +28,11 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _here(hint: str | None, host: str) -> str | None:
-    """Put our name of the host into a hint of its own, which does not know it."""
-    return None if hint is None else re.sub(r"--host H\b", lambda _: f"--host {host}", hint)
-
-
 def of_wire(op: str, error: object, *, host: str) -> SpecctlError:
     """Return the error of one op's reply."""
     found: Mapping[str, object] = error if isinstance(error, Mapping) else {}
     message = _text(found.get("message")) or f"{op} failed without a word"
-    hint = _here(_text(found.get("hint")), host)
+    hint = for_host(_text(found.get("hint")) or "", host) or None
     output = _text(found.get("output")) or ""
     status = found.get("status")
     match found.get("kind"):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from specctl.doctor.catalogue import by_id
 from specctl.doctor.evidence import Evidence
 from specctl.doctor.types import Beside, Check, Clear, Finding, Hit, Passed, Report, Unknown, Unsure
+from specctl.errors import for_host
 from specctl.lint.types import Severity
 
 _ORDER = {severity: place for place, severity in enumerate(Severity)}
@@ -40,7 +41,7 @@ def named(report: Report, host: str | None) -> Report:
         return report
 
     def place(words: str) -> str:
-        return words.replace("--host H", f"--host {host}")
+        return for_host(words, host)
 
     return Report(
         findings=tuple(replace(one, remedy=place(one.remedy), effect=place(one.effect)) for one in report.findings),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from specctl.errors import ConnectError, LockHeldError, NoHealthyReleaseError, RolledBackError, SpecctlError
+from specctl.errors import ConnectError, LockHeldError, NoHealthyReleaseError, RolledBackError, SpecctlError, for_host
 from specctl.ops import guard
 from specctl.ops import turn as steps
 from specctl.ops.drain import drain
@@ -207,7 +207,7 @@ def tell_failure(turn: Turn, end: GateEnd) -> None:
         turn.final("failed", f"proof   {end.cause}")
     for name, text in story(end.state, LOG_TAIL_LINES):
         if name != kind(end.state) or not isinstance(end.state.verdict, Ready):
-            turn.final(name, text)
+            turn.final(name, for_host(text, turn.host))
     if isinstance(end.state.verdict, Ready):
         for line in end.state.tail[-LOG_TAIL_LINES:]:
             turn.final("log", line)

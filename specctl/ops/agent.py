@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from specctl.control import wire
-from specctl.errors import ConnectError, RemoteCommandError, SpecctlError, UsageError
+from specctl.errors import ConnectError, RemoteCommandError, SpecctlError, UsageError, for_host
 from specctl.fleet.types import Host, Server
 from specctl.ops import agent_install
 from specctl.ops.contact import Contact, contacts, each, in_parallel, operator
@@ -135,5 +135,5 @@ def _each(pairs: Sequence[Pair], work: Callable[[Contact, Server], Mapping[str, 
 def _placed(error: SpecctlError, host: str) -> SpecctlError:
     """Name the host in an error, and in the hint that an agent gave, which does not know what we call its host."""
     error.host = error.host or host
-    error.hint = error.hint.replace("--host H", f"--host {host}") if error.hint else None
+    error.hint = for_host(error.hint, host) if error.hint else None
     return error

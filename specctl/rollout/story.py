@@ -137,7 +137,9 @@ def _remedy(state: GateState) -> Story:
             return (
                 (
                     "remedy",
-                    "raise limits.load_s: it was still loading" if moving else "see the log: `specctl logs --host H`",
+                    "raise limits.load in the inventory: it was still loading"
+                    if moving
+                    else "see the log: `specctl logs --host H`",
                 ),
             )
         case Stalled():

@@ -68,6 +68,7 @@ class Board:
         self._live: Live | None = None
         self._deaf = False
         self._told: str | None = None  # the host of the last line that stays
+        self._latest = ""  # the last line on a pipe
 
     def __enter__(self) -> Self:
         return self
@@ -131,7 +132,10 @@ class Board:
         else:
             follows = self._told == host
             line = gate.final_line(host, name, text, host_width=self._width, follows=follows)
-            self._console.print(line, soft_wrap=True)
+            # How a load ended is told twice, as it is seen and as the first line of why: here it stands already.
+            if line.plain != self._latest:
+                self._console.print(line, soft_wrap=True)
+            self._latest = ""
             self._told = host
 
     def close(self) -> None:
@@ -183,4 +187,5 @@ class Board:
             self._console.file.write(json.dumps(event, allow_nan=False) + "\n")
         else:
             self._console.file.write(line + "\n")
+            self._latest = line
         self._console.file.flush()

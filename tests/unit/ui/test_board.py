@@ -6,13 +6,14 @@ import io
 import json
 import re
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from specctl.rollout import gate
-from specctl.rollout.gate_types import GateState
+from specctl.rollout.gate_types import GateState, Stalled
 from specctl.rollout.observation import Port
+from specctl.rollout.story import headline
 from specctl.ui import theme
 from specctl.ui.board import Board, Mode, mode_for
 from tests.unit.rollout.replay import spec_for
@@ -126,6 +127,26 @@ def test_what_stays_is_told_in_every_mode() -> None:
     screen = Screen(Mode.JSON)
     screen.board().final("ct200", "deployed", "release 7")
     assert json.loads(screen.lines[0]) == {"event": "final", "host": "ct200", "name": "deployed", "text": "release 7"}
+
+
+def test_how_a_load_ended_is_one_line_on_a_pipe() -> None:
+    """The verdict as it is seen is the first line of why; another host's line between the two has both told whole."""
+    ended = replace(weights(), verdict=Stalled(for_s=31.0, watched=()))
+    line = "  a  stalled    " + headline(ended)
+    screen = Screen(Mode.PLAIN)
+    with screen.board("a", "b") as board:
+        board.gate("a", ended)
+        board.final("a", "stalled", headline(ended))
+        board.final("a", "log", "the same")
+        board.final("a", "log", "the same")
+    assert shown(screen.file.getvalue()) == [line, *2 * ["     log        the same"]]
+    screen = Screen(Mode.PLAIN)
+    with screen.board("a", "b") as board:
+        board.gate("a", ended)
+        board.final("b", "deployed", "release 7")
+        board.final("a", "stalled", headline(ended))
+        board.final("a", "log", "why")
+    assert shown(screen.file.getvalue()) == [line, "  b  deployed   release 7", line, "     log        why"]
 
 
 def test_a_long_line_is_not_broken_on_a_pipe() -> None:
