@@ -48,13 +48,18 @@ def history(
     if as_json:
         typer.echo(json.dumps({"history": rows}, indent=2))
         return code
-    from specctl.cli.printed import listing
+    from specctl.cli.printed import is_folded, listing
     from specctl.ui import history as views
 
     out = listing()
     for row in rows:
         out.print(f"{row['host']}  {row['server']}", style="host")
-        out.print(views.records_view(row["records"]) if row["records"] else "  no records")
+        if not row["records"]:
+            out.print("  no records")
+        elif is_folded():
+            out.print(views.records_view(row["records"]))
+        for record in () if is_folded() else row["records"]:
+            out.print(views.record_line(record), soft_wrap=True)
     return code
 
 

@@ -14,6 +14,7 @@ from specctl.rollout import reading
 from specctl.rollout.agent_moves import WHO, LiveMove, as_agent_left, live_move
 from specctl.rollout.facts import ServerFacts
 from specctl.rollout.observation import Port
+from specctl.rollout.record import Result
 
 
 def blank(host: Host, server: Server) -> Sight:
@@ -99,11 +100,16 @@ def state_of(facts: ServerFacts, *, ready: bool = False, frozen: bool = False) -
 
 
 def proof_of(facts: ServerFacts) -> bool | None:
-    """Say whether the newest record that put the current release into service holds a proof; None without such a record."""
+    """Say whether the newest record that put the current release into service holds a proof; None without such a record.
+
+    A start that nobody waited for holds none, whatever an earlier one of the same release proved.
+    """
     if facts.current is None:
         return None
     pair = [facts.current.id, facts.current.algo]
     for row in reversed(facts.records):
+        if row.get("result") == Result.UNGATED.value and [row.get("release"), row.get("algo")] == pair:
+            return False
         if row.get("serving") == pair:
             return row.get("proof") == "proven"
     return None

@@ -86,6 +86,19 @@ def test_a_live_change_is_what_runs() -> None:
     assert found.deployed == mode_of("dflash", {"block_size": 8})
 
 
+def test_a_start_that_nobody_waited_for_proves_nothing() -> None:
+    """After --no-gate an earlier proof of the same release says nothing of what runs; of another release it says nothing at all."""
+    served = {"result": "done", "release": "3", "algo": "dflash", "serving": ["3", "dflash"], "proof": "proven"}
+    ungated = {"result": "started, not gated", "release": "3", "algo": "dflash"}
+    for rows, proven in (
+        ((served,), True),
+        ((served, ungated), False),
+        ((ungated, served), True),
+        ((served, {**ungated, "algo": "ddtree"}), True),
+    ):
+        assert standing(fakes.HOST, fakes.SERVER, replace(FACTS, records=rows), None).proven is proven
+
+
 def test_who_may_choose() -> None:
     """Only an agent that acts owns anything: the algo where it has a choice, and the knobs that the inventory gives it."""
     agent = AgentSettings(mode=AgentMode.ACT, algos=("none", "dflash"), knobs={"dflash": {"block_size": (2, 8)}})
