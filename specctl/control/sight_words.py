@@ -9,6 +9,8 @@ from specctl.control.sight import AgentSight, Loading, Sight, State, knobs_of
 from specctl.rollout.record import Result
 from specctl.rollout.story import clock
 
+UNREADY = "the engine answers, and says that it is not ready"
+SILENT = "the engine holds its port and tells nothing: it hangs, or has just begun (specctl logs)"
 _UNSEEN = (State.UNREACHABLE.value, State.UNKNOWN.value)
 
 
@@ -92,6 +94,8 @@ def notes(sight: Sight) -> Iterator[str]:
         yield f"locked by {sight.lease.owner}" + (f" ({sight.lease.reason})" if sight.lease.reason else "")
     if sight.state == State.FROZEN.value:
         yield "the engine answers, and its scheduler has published nothing for a while: its figures are old"
+    if sight.state == State.NOT_READY.value:
+        yield UNREADY if sight.running is not None else SILENT
     yield from sight.drift
     yield from _of_gpus(sight)
     yield from _of_agent(sight)

@@ -107,3 +107,13 @@ def test_a_host_that_is_gone_says_how_old_its_figures_are() -> None:
 def test_modes() -> None:
     """An algo with its knobs, in the algo's order."""
     assert (mode_text(sights.TREE), mode_text(mode_of("none", {}))) == ("ddtree 7/1", "none")
+
+
+def test_what_is_not_ready_says_why() -> None:
+    """An engine that hangs behind its open port is told apart from one that answers and does not serve yet."""
+    answers = replace(sights.READY, state="not ready")
+    assert list(notes(answers)) == ["the engine answers, and says that it is not ready"]
+    silent = replace(answers, running=None, waiting=None, tokens_per_s=None)
+    assert list(notes(silent)) == [
+        "the engine holds its port and tells nothing: it hangs, or has just begun (specctl logs)"
+    ]
