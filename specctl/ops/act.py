@@ -18,7 +18,7 @@ from specctl.ops.gate import INTERRUPTED, GateEnd
 from specctl.ops.lossless import Baseline, compare_with, take_baseline
 from specctl.ops.turn import Aim, Turn
 from specctl.rollout.gate_types import Ready
-from specctl.rollout.proof import Proven
+from specctl.rollout.proof import Claimed, Proven
 from specctl.rollout.record import Record, Result
 from specctl.rollout.story import clock, kind, story
 
@@ -155,6 +155,8 @@ def _done(turn: Turn, aim: Aim, record: Record, end: GateEnd | None, began: floa
         return Ended(record=replace(record, result=Result.UNGATED))
     if isinstance(end.proof, Proven):
         turn.final("proof", " · ".join(end.proof.evidence))
+    elif isinstance(end.proof, Claimed):
+        turn.final("warning", f"nothing is proven: {'; '.join(end.proof.missing)}")
     turn.final("deployed", f"{aim}, {took}")
     return Ended(record=replace(served(record, aim, end), result=Result.DONE, invocation=end.state.invocation))
 

@@ -94,6 +94,7 @@ def proof_text(proof: Proof | None) -> str:
 class Question:
     """What is to be gated: which algo with which knobs, since when, and how much of a proof is wanted.
 
+    `served`: the release served before, so that it may have another API key than the one known here.
     `opening`: the first log lines of a server that runs already, whose whole log may be long; None reads all since the start.
     """
 
@@ -105,6 +106,7 @@ class Question:
     target_bytes: int | None = None
     draft_bytes: int | None = None
     prove: bool = True
+    served: bool = False
     opening: tuple[str, ...] | None = None
 
 
@@ -210,8 +212,13 @@ class Gate:
             smoke=smoke,
             proof=proof,
             interrupted=self.interrupted.is_set(),
-            proof_wanted=self.question.prove,
+            proof_wanted=self.question.prove and not self._other_key(smoke),
         )
+
+    def _other_key(self, smoke: SmokeResult | None) -> bool:
+        """Claim that a release which is gone back to only refuses our key: it may have another one, and that it says so is life."""
+        allowed = self.question.served or not self.question.prove
+        return allowed and smoke is not None and bool(smoke.failures) and set(smoke.failures) <= KEY_REFUSED
 
     def _take(self, look: Observation) -> None:
         """Fold one look in, and keep its lines for the proof."""
@@ -299,8 +306,7 @@ class Gate:
         return result
 
     def _judge(self, smoke: SmokeResult, info: Mapping[str, object] | None) -> Proof:
-        if not self.question.prove and smoke.failures and set(smoke.failures) <= KEY_REFUSED:
-            # A release that is restored may have another key than the one known here; that it answers so is a sign of life.
+        if self._other_key(smoke):
             return Claimed(missing=("this release has another API key, so nothing was generated",))
         return proofs.judge(
             self.question.algo,

@@ -157,6 +157,7 @@ def bring_up(turn: Turn, aim: Aim, *, prove: bool) -> GateEnd:
         target_bytes=turn.facts.target_bytes,
         draft_bytes=turn.facts.draft_bytes,
         prove=prove,
+        served=turn.act is Act.ROLLBACK,
     )
     show = partial(turn.reporter.gate, turn.host)
     with turn.timed("gate"):

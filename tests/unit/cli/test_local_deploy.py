@@ -209,6 +209,20 @@ def test_a_shell_without_the_key_or_with_another_touches_nothing(place: Place) -
     assert (done.returncode, "is not set" in done.stderr) == (2, True), done.stderr
 
 
+def test_a_rollback_past_a_change_of_the_key(place: Place) -> None:
+    """A release with the key of then serves again, though nothing can be asked of it: it is said, and not called proven."""
+    assert place.run("deploy", *HOST, "--yes").returncode == 0
+    place.key = "sk-another-0123456789"
+    assert place.run("deploy", *HOST, "--yes").returncode == 0
+
+    done = place.run("rollback", *HOST, "--yes")
+
+    assert done.returncode == 0, done.stderr
+    assert "nothing is proven: this release has another API key" in done.stderr
+    row = place.row()
+    assert (row["release"], row["ready"], row["proven"]) == ("1", True, False)
+
+
 def test_first_deploy_that_fails_leaves_it_stopped(place: Place) -> None:
     """With nothing to go back to, the server is stopped, the cause is named, and the exit code is 8."""
     place.describe({"inject": "oom:weights"}, ALLOW_FAULTS)
