@@ -37,8 +37,7 @@ def refuse_other(path: Path) -> None:
     """Raise UsageError where a file of that name cannot be drawn; called before anything is measured for it."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{path}: a plot is a file that ends in {' or '.join(FORMATS)}", hint="--plot figure.svg")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.parent}", hint=f"mkdir -p {path.parent}")
+    lasting.refuse_place(path)
 
 
 def draw(figure: Figure, path: Path) -> None:

@@ -19,7 +19,7 @@ from paramiko.auth_strategy import AuthSource, AuthStrategy, InMemoryPrivateKey,
 from paramiko.common import MSG_CHANNEL_CLOSE, MSG_CHANNEL_REQUEST, MSG_CHANNEL_WINDOW_ADJUST
 from paramiko.pkey import UnknownKeyType
 
-from specctl.adapters import known_hosts, ssh_keys, ssh_refusals
+from specctl.adapters import known_hosts, lasting, ssh_keys, ssh_refusals
 from specctl.adapters.ssh_refusals import Leg
 from specctl.adapters.ssh_stream import TICK_S, SshStream
 
@@ -194,7 +194,7 @@ class Keys(AuthStrategy):
 
     def _load(self, path: str) -> paramiko.PKey | None:
         """Return a private key, or None and a note: files that are not there are OpenSSH's defaults and go unmentioned."""
-        if not Path(path).is_file():
+        if not lasting.is_file(Path(path)):
             return None
         try:
             return paramiko.PKey.from_path(path)

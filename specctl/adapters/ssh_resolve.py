@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from specctl.adapters import lasting
 from specctl.adapters.ssh_config import Hop, LocalSide, SshSettings, parse_ssh_config
 from specctl.errors import ConnectError
 from specctl.fleet.types import Host
@@ -100,9 +101,9 @@ def _existing(host: Host) -> str | None:
     path = host.identity_file
     if path.startswith("~/"):
         path = _local_side().home + path[1:]
-    if not Path(path).is_file():
+    if not lasting.is_file(Path(path)):
         raise ConnectError(
-            f"the identity file {host.identity_file} does not exist",
+            f"the identity file {host.identity_file} does not exist, or may not be read",
             hint="correct identity_file in the inventory",
             host=host.name,
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jinja2
 
+from specctl.adapters import lasting
 from specctl.errors import UsageError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -21,7 +22,7 @@ class Templates:
 
     def __init__(self, folders: Sequence[Path] = (), *, working_dir: Path | None = None) -> None:
         for folder in folders:
-            if not folder.is_dir():
+            if not lasting.is_folder(folder):
                 raise UsageError(f"no folder of templates at {folder}", hint="give --templates an existing folder")
         own = (working_dir or Path.cwd()) / "templates"
         places = [*folders, own, *SHIPPED]

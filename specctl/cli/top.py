@@ -129,10 +129,9 @@ def _refuse_other(path: Path) -> None:
     """Raise UsageError for a file that the screenshot could not be, before any host is reached."""
     if path.suffix.lower() != ".svg":
         raise UsageError(f"a screenshot is an SVG, and {path.name} does not end in .svg", hint="--screenshot top.svg")
-    if path.is_dir() or not path.parent.is_dir():
-        raise UsageError(
-            f"{path} cannot be written: there is no folder {path.parent}", hint="name a file in a folder that is there"
-        )
+    from specctl.adapters import lasting
+
+    lasting.refuse_place(path)
 
 
 def _require_there(view: str | None, pairs: Sequence[tuple[Host, Server]]) -> None:

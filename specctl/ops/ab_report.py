@@ -23,8 +23,7 @@ def refuse_other(path: Path) -> None:
     """Raise UsageError where a report cannot be written there; called before anything is measured for it."""
     if path.suffix.lower() != SUFFIX:
         raise UsageError(f"{path}: a report is a file that ends in {SUFFIX}", hint="--report report.md")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.parent}", hint=f"mkdir -p {path.parent}")
+    lasting.refuse_place(path)
 
 
 def write(result: Result, path: Path) -> tuple[Path, ...]:

@@ -29,10 +29,7 @@ def place(host: Host, server: Server, given: str | None) -> Output:
     path = (
         Path(given) if given is not None else _beside(server) / (told or f"calibration-{host.name}-{server.name}.json")
     )
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.parent}", hint=f"mkdir -p {path.parent}")
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder", hint="--output FILE.json")
+    lasting.refuse_place(path)
     named = told is not None and (_beside(server) / Path(told).expanduser()).resolve() == path.resolve()
     return Output(path=path, named=named, line=line(host, server, path))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import specctl.engines
+from specctl.adapters import lasting
 from specctl.errors import UnsupportedError, UsageError
 from specctl.fleet.suggest import listed, nearest
 from specctl.lint import flags, run
@@ -29,7 +30,7 @@ def flag_table(name: str) -> FlagTable:
     """Read a list of option strings when it is first needed; raise UsageError for one that does not come with specctl."""
     for folder in FOLDERS:
         path = folder / f"{name}.txt"
-        if "/" not in name and path.is_file():
+        if "/" not in name and lasting.is_file(path):
             return flags.parse(name, path.read_text(encoding="utf-8"))
     known = sorted(path.stem for folder in FOLDERS for path in folder.glob("*.txt"))
     near = nearest(name, known)

@@ -101,7 +101,7 @@ def test_missing_ssh_client_is_told(client: Client, monkeypatch: pytest.MonkeyPa
 def test_missing_identity_file_is_told(client: Client) -> None:
     """A key file that the inventory names and that is not there is an error, not a silent fallback."""
     host = Host(name="gpu1", via=Via.SSH, address="127.0.0.1", identity_file="/nonexistent/key")
-    assert "/nonexistent/key does not exist" in client.refusal(host).message
+    assert "/nonexistent/key does not exist, or may not be read" in client.refusal(host).message
 
 
 def test_fabric_and_invoke_files_are_not_read(client: Client) -> None:
