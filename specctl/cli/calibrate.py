@@ -171,9 +171,19 @@ def _go_on(chosen: options.Chosen, name: str, limit_s: float | None, output: str
         raise UsageError(f"{old.id} runs on {old.host}", hint="leave --host out")
     pair = options.one(replace(chosen, hosts=(old.host,), servers=(old.server,)).pairs())
     target = calibrate_output.place(*pair, output)
+    if limit_s is None and calibrate_plan.is_spent(old) and not manner.dry_run:
+        return _tell_again(old, target, manner)
     return _run(
         calibrate_plan.plan_on(pair, old, read_prompts(old.ask.prompts), limit_s, steal=manner.steal), target, manner
     )
+
+
+def _tell_again(old: Study, target: Output, manner: Manner) -> int:
+    """Tell one that has used its time once more, and write its file again; nobody is reached."""
+    from specctl.ops.calibrate import Ended
+
+    typer.echo(f"{old.id} has used its time: specctl calibrate --resume {old.id} --for 10m measures on", err=True)
+    return _tell(Ended(study=old, restored=True), target, manner)
 
 
 def _run(planning: AbstractContextManager[Planned], target: Output, manner: Manner) -> int:
@@ -224,20 +234,38 @@ def _measure(plan: Planned, manner: Manner) -> Ended:
 
 
 def _tell(ended: Ended, target: Output, manner: Manner) -> int:
-    """Write file and plot, print what was found, and return the exit code."""
-    from specctl.ops import calibrate_output
+    """Write file and plot, print what was found, and return the exit code; a file that cannot be written hides nothing else."""
+    from specctl.adapters import lasting
+    from specctl.cli.main import print_error
 
     study = ended.study
     measured = bool(study.conclusion.orders)
-    if measured:
-        calibrate_output.write(study, target.path)
-        if manner.plot is not None:
-            calibrate_output.draw(study, manner.plot)
+    stays = measured and not ended.whole and lasting.is_file(target.path)
+    unwritten = _written(study, target, manner, stays=stays) if measured else None
     if manner.as_json:
         _print_json(study, measured=measured)
     elif measured:
-        _print(study, target, manner)
-    return _end(ended, measured=measured)
+        _print(study)
+        if unwritten is None:
+            _print_files(study, target, manner, stays=stays)
+    if unwritten is not None:
+        print_error(unwritten, as_json=manner.as_json)
+    return _end(ended, measured=measured) or (errors.EXIT_OK if unwritten is None else unwritten.exit_code)
+
+
+def _written(study: Study, target: Output, manner: Manner, *, stays: bool) -> UsageError | None:
+    """Write file and plot, and return why one could not be. `stays`: a file of before is not given up for one that is not whole."""
+    from specctl.ops import calibrate_output
+
+    try:
+        if not stays:
+            calibrate_output.write(study, target.path)
+        if manner.plot is not None:
+            calibrate_output.draw(study, manner.plot)
+    except UsageError as error:
+        error.hint = f"specctl calibrate --resume {study.id} --output FILE.json writes it again"
+        return error
+    return None
 
 
 def _print_json(study: Study, *, measured: bool) -> None:
@@ -248,16 +276,26 @@ def _print_json(study: Study, *, measured: bool) -> None:
     typer.echo(json.dumps({"calibration": views.as_wire(study, content)}, indent=2))
 
 
-def _print(study: Study, target: Output, manner: Manner) -> None:
+def _print(study: Study) -> None:
     from specctl.cli.printed import listing
     from specctl.ui import calibrate as views
 
     out = listing()
     out.print(views.result_view(study, width=out.width))
-    lines = [("written", f"{target.path}" + (f", {manner.plot}" if manner.plot else ""))]
-    if not target.named:
+
+
+def _print_files(study: Study, target: Output, manner: Manner, *, stays: bool) -> None:
+    """Say where the figures are, and how they come to the agent."""
+    from specctl.cli.printed import listing
+    from specctl.ui import calibrate as views
+
+    out = listing()
+    file = f"not yet: {target.path} stays as it was until this one is whole" if stays else str(target.path)
+    lines = [("written", file + (f", {manner.plot}" if manner.plot else ""))]
+    if not target.named and not stays:
         lines.append(("inventory", f"add  {target.line}"))
-    lines.append(("then", f"specctl deploy --host {study.host} carries it to the agent"))
+    if not stays:
+        lines.append(("then", f"specctl deploy --host {study.host} carries it to the agent"))
     for label, text in lines:
         for row in views.row(label, text, None):
             out.print(row, soft_wrap=True)
@@ -266,7 +304,7 @@ def _print(study: Study, target: Output, manner: Manner) -> None:
 def _end(ended: Ended, *, measured: bool) -> int:
     """Return the exit code; raise what ended the calibration before its time."""
     study = ended.study
-    if ended.error is None and not ended.interrupted and measured:
+    if ended.whole and measured:
         return errors.EXIT_OK
     runs = f"{study.was} runs again" if ended.restored else "what ran before was not brought back"
     typer.echo(

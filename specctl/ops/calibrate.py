@@ -44,6 +44,11 @@ class Ended:
     error: SpecctlError | None = None
     interrupted: bool = False
 
+    @property
+    def whole(self) -> bool:
+        """Claim that it ended by itself."""
+        return self.error is None and not self.interrupted
+
 
 class StoppedError(SpecctlError):
     """The operator asked for the end."""

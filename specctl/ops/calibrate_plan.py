@@ -151,11 +151,18 @@ def _go_on(site: Site, old: Study, prompts: tuple[Prompt, ...], limit_s: float |
     strange = differences(replace(old.facts, context_tokens=None), now)
     if strange:
         raise UsageError(f"{old.id} cannot go on: {'; '.join(strange)}", hint="begin anew: specctl calibrate --host H")
-    left_s = old.ask.limit_s - old.spent_s if limit_s is None else limit_s
-    least_s = old.question.segment_s + 2 * old.question.switch_s
-    if left_s < least_s:
+    if is_spent(old, limit_s):
         raise UsageError(f"{old.id} has used its time", hint=f"specctl calibrate --resume {old.id} --for 10m")
-    return _planned(site, old, prompts, left_s, _load_s(site, old.question.modes))
+    return _planned(site, old, prompts, _left_s(old, limit_s), _load_s(site, old.question.modes))
+
+
+def is_spent(old: Study, limit_s: float | None = None) -> bool:
+    """Claim that the time that is left, or that is given now, is too short for a segment."""
+    return _left_s(old, limit_s) < old.question.segment_s + 2 * old.question.switch_s
+
+
+def _left_s(old: Study, limit_s: float | None) -> float:
+    return old.ask.limit_s - old.spent_s if limit_s is None else limit_s
 
 
 def _planned(site: Site, study: Study, prompts: tuple[Prompt, ...], left_s: float, load_s: float | None) -> Planned:

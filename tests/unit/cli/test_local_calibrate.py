@@ -86,10 +86,23 @@ def test_a_calibration_is_measured_written_and_put_back(place: Place) -> None:
     assert {each["concurrency"] for each in told["segments"]} <= {1, 2, 3, 4}
     assert "<svg" in (place.folder / "c.svg").read_text()
     assert serves(place) == ("dflash", {"block_size": 8}, None)
+    _require_that_it_is_told_again(place, content)
+
+
+def _require_that_it_is_told_again(place: Place, content: object) -> None:
+    """Require that one that has used its time is told and written again, also where the first place could not be written."""
+    again = place.run("calibrate", "--resume", "last", "--output", "again.json")
+    assert (again.returncode, "has used its time" in again.stderr) == (0, True), again.stderr
+    assert json.loads((place.folder / "again.json").read_text()) == content
+    full = place.run("calibrate", "--resume", "last", "--output", "x" * 250)
+    assert (full.returncode, "cannot be written" in full.stderr, "--output FILE.json" in full.stderr) == (2, True, True)
+    assert "AT ONCE" in full.stdout
 
 
 def test_one_that_is_interrupted_goes_on(place: Place) -> None:
-    """Ctrl-C puts the chain back and keeps what was measured; --resume measures on, and other models are refused."""
+    """Ctrl-C puts the chain back, keeps what was measured, and gives up no file of before for it; --resume measures on."""
+    file = place.folder / "calibration-local-lab.json"
+    file.write_text("whole")
     process = subprocess.Popen(
         [sys.executable, "-m", "specctl", *WORDS, "--for", "5m"],
         cwd=place.folder,
@@ -105,10 +118,12 @@ def test_one_that_is_interrupted_goes_on(place: Place) -> None:
     assert process.returncode == 130, output
     assert "goes on" in output
     assert serves(place) == ("dflash", {"block_size": 8}, None)
+    assert (file.read_text(), "stays as it was" in output) == ("whole", True)
     before = _segments(kept)
     done = place.run("calibrate", "--resume", "last", "--for", "30s", "--yes")
     assert done.returncode == 0, done.stderr
     assert _segments(kept) > before
+    assert file.read_text() != "whole"
 
 
 def test_restarts_bring_back_the_release(place: Place) -> None:
