@@ -100,6 +100,20 @@ def check_models(target: Runner, draft: Runner, recurrent: object) -> None:
             )
 
 
+def check_defaults(defaults: Mapping[str, object]) -> None:
+    """Refuse a target that gives requests which say nothing a parameter that is refused: by `defaults`, its generation_config.json.
+
+    Probes ask without it, so that such a server looks well, and refuses every chat.
+    """
+    for name, neutral in _NEUTRAL.items():
+        value = defaults.get(name)
+        if value not in (neutral, None):
+            raise RefusedError(
+                f"DDTREE: the target's generation_config.json gives every chat {name}={value}, which would not be exact on a tree; "
+                "say --sampling-defaults openai, or take it out of that file"
+            )
+
+
 def check_attention(backend: object) -> None:
     """Refuse an attention backend whose kernels for a verify pass take every pass for a chain's and read no mask (AMD's gfx95)."""
     parts = (backend, getattr(backend, "prefill_backend", None), getattr(backend, "decode_backend", None))

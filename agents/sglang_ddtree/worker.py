@@ -41,9 +41,9 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
         # What DFLASH calls the number of draft tokens is here the width of the verify pass; the draft has its block.
         with get_spec().override(speculative_num_draft_tokens=block):
             super().__init__(**named)
-        refusals.check_models(
-            self.model_runner, self.draft_model_runner, mambaish_config(self.model_runner.model_config)
-        )
+        config = self.model_runner.model_config
+        refusals.check_models(self.model_runner, self.draft_model_runner, mambaish_config(config))
+        refusals.check_defaults(config.get_default_sampling_params())
         self._head = draft_head.of_target(self.model_runner.model, get_parallel().tp_group)
         limits, start = knobs.at_start(os.environ, block)
         self.dial = live.Dial(limits, start)

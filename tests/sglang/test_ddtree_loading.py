@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -88,6 +90,16 @@ def test_recurrent_target_is_refused_by_the_engines_own_word(tmp_path: Path) -> 
     done = run([str(environment.python()), "-c", RECURRENT], tmp_path, {})
     assert done.returncode == 0, done.stderr[-2000:]
     assert "DDTREE: the target has recurrent layers, whose state a tree would mix up" in done.stdout
+
+
+def test_model_whose_defaults_would_refuse_every_chat_is_refused(tmp_path: Path) -> None:
+    """A penalty in the target's generation_config.json ends the start with what to do about it."""
+    target = tmp_path / "target"
+    shutil.copytree(environment.models() / "target", target)
+    (target / "generation_config.json").write_text(json.dumps({"repetition_penalty": 1.05, "temperature": 0.7}))
+    done = run([*arguments(1, "DDTREE", "float32"), "--model-path", str(target)], tmp_path, {})
+    assert done.returncode != 0
+    assert "generation_config.json gives every chat repetition_penalty=1.05" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,17 @@ def test_kernels_that_read_no_mask_are_refused(flag: str) -> None:
             refusals.check_attention(backend)
 
 
+def test_target_whose_own_defaults_are_refused_is_refused() -> None:
+    """A repetition penalty in the model's own defaults would have every chat refused: the server is, and is told what to do."""
+    refusals.check_defaults({"temperature": 0.7, "top_k": 20, "repetition_penalty": 1.0})
+    with pytest.raises(RefusedError) as refused:
+        refusals.check_defaults({"temperature": 0.7, "repetition_penalty": 1.05})
+    assert str(refused.value) == (
+        "DDTREE: the target's generation_config.json gives every chat repetition_penalty=1.05, which would not be exact on a tree; "
+        "say --sampling-defaults openai, or take it out of that file"
+    )
+
+
 @pytest.mark.parametrize("gone", ["enable_mixed_chunk", "attention_backend", "pp_size"])
 def test_engine_that_lacks_a_name_is_not_taken_for_one_that_says_no(gone: str) -> None:
     """What the engine no longer tells ends the server: it would not be refused any more."""
