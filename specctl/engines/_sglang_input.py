@@ -59,7 +59,7 @@ INPUT_CAUSES: tuple[KnownText, ...] = (
         "F007",
         r"--speculative-dflash-block-size to be positive"
         r"|--speculative-num-draft-tokens and --speculative-dflash-block-size are set but they differ"
-        r"|--speculative-draft-window-size",
+        r"|--speculative-draft-(?:window|sink)-size must be|--speculative-draft-sink-size requires ",
         "the block size contradicts another setting",
         "set only block_size, to a positive number no larger than the draft window",
     ),
