@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from specctl.adapters import runs
-from specctl.errors import UsageError
+from specctl.errors import SpecctlError, UsageError
 from specctl.measure import bench_wire
 from specctl.measure.bench import Bench, Measured
 from specctl.measure.bench_doubts import doubts, grouped
@@ -52,7 +52,8 @@ Tell = Callable[[Bench, Measured], None]
 def measure(ready: Ready, *, show: Show, tell: Tell, warn: Callable[[str], None], cancel: threading.Event) -> Bench:
     """Measure all levels; `tell` is given each that is whole. A bench that is not whole says why in `stopped`, and is kept too.
 
-    Raises UsageError before anything is sent where nothing can be kept; `warn` is told where that happens later.
+    Raises UsageError before anything is sent where nothing can be kept; `warn` is told where that happens later. Raises the
+    SpecctlError that ends it, a host that is lost, when what is whole is kept.
     """
     bench = Bench(
         id=runs.new_id(KIND),
@@ -64,22 +65,33 @@ def measure(ready: Ready, *, show: Show, tell: Tell, warn: Callable[[str], None]
     )
     stopped: str | None = None
     keep(bench)
-    with GpuWatch(ready.contact) as watch:
-        for number in range(len(ready.wish.paces)):
-            level, stopped = _level(ready, number, watch, show, cancel)
-            bench = replace(bench, gpu_source=watch.source)
-            if level.runs:
-                bench = replace(bench, levels=(*bench.levels, level))
-                _keep_on(bench, warn)
-                tell(bench, level)
-            if stopped is not None:
-                break
+    try:
+        with GpuWatch(ready.contact) as watch:
+            for number in range(len(ready.wish.paces)):
+                level, stopped = _level(ready, number, watch, show, cancel)
+                bench = replace(bench, gpu_source=watch.source)
+                if level.runs:
+                    bench = replace(bench, levels=(*bench.levels, level))
+                    _keep_on(bench, warn)
+                    tell(bench, level)
+                if stopped is not None:
+                    break
+    except SpecctlError as error:
+        _keep_or_forget(replace(bench, stopped=error.message), warn)
+        if bench.levels:
+            warn(f"kept as {bench.id}, as far as it is whole")
+        raise
     bench = replace(bench, stopped=stopped)
+    _keep_or_forget(bench, warn)
+    return bench
+
+
+def _keep_or_forget(bench: Bench, warn: Callable[[str], None]) -> None:
+    """Keep what came of a bench; one without a level is none."""
     if bench.levels:
         _keep_on(bench, warn)
     else:
         runs.forget(bench.id)
-    return bench
 
 
 def _keep_on(bench: Bench, warn: Callable[[str], None]) -> None:

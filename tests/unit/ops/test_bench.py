@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from specctl.adapters import runs
-from specctl.errors import UsageError
+from specctl.errors import ConnectError, UsageError
 from specctl.measure.bench import Bench, Measured, Subject
 from specctl.ops import bench as benches
 from specctl.ops.bench import Step, measure
@@ -113,6 +113,26 @@ def test_an_engine_that_serves_no_more_ends_the_bench(here: Contact) -> None:
     assert found.stopped.startswith("request after request failed: status 503")
     assert found.levels == ()
     assert {(step.number, step.run) for step in seen.steps} == {(1, 1)}
+
+
+def test_a_host_that_is_lost_keeps_what_is_whole(here: Contact) -> None:
+    """An error that ends a bench leaves the levels that are whole, with why, and says where; of nothing it leaves nothing."""
+    seen = Seen()
+
+    def lost(*_: object) -> None:
+        raise ConnectError("the connection was lost", host="local")
+
+    with SmallEngine() as engine:
+        one = ready(here, engine)
+        with pytest.raises(ConnectError):
+            measure(one, show=seen.steps.append, tell=lost, warn=seen.warnings.append, cancel=seen.cancel)
+        kept = benches.read("last")
+        assert (kept.stopped, [level.name for level in kept.levels]) == ("the connection was lost", ["1"])
+        assert seen.warnings == [f"kept as {kept.id}, as far as it is whole"]
+        runs.forget(kept.id)
+        with pytest.raises(ConnectError):
+            measure(one, show=lost, tell=seen.tell, warn=seen.warnings.append, cancel=seen.cancel)
+    assert (benches.listing(), len(seen.warnings)) == (((), ()), 1)
 
 
 def test_interrupt_keeps_what_is_whole(here: Contact) -> None:
