@@ -136,10 +136,6 @@ class Sums:
     committed: int = 0
     ended: int = 0
 
-    def per_step(self, total: int) -> float | None:
-        """Return one of the sums a verify step; None without steps."""
-        return total / self.steps if self.steps else None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
