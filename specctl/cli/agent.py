@@ -94,7 +94,13 @@ def remove(
     if dry_run:
         return 0
     acting.confirm(yes=yes, as_json=as_json)
-    return acting.finish(agent_install.remove(hosts, purge=purge), acting.Manner(as_json=as_json), shown=False)
+
+    def told(host: str, removed: tuple[str, ...]) -> None:
+        if not as_json:
+            typer.echo(f"{host}  {'removed' if removed else 'no agent was there'}")
+
+    outcomes = agent_install.remove(hosts, purge=purge, told=told)
+    return acting.finish(outcomes, acting.Manner(as_json=as_json), shown=False)
 
 
 @app.command("status")

@@ -145,12 +145,13 @@ def look(contact: Contact, *, interpreters: bool = False) -> Mapping[str, object
     return contact.session.call("agent.look", args, timeout_s=LOOK_S)
 
 
-def remove(hosts: Sequence[Host], *, purge: bool) -> tuple[Outcome, ...]:
-    """Take the agent off hosts; `purge`: its state and user too."""
+def remove(hosts: Sequence[Host], *, purge: bool, told: Callable[[str, tuple[str, ...]], None]) -> tuple[Outcome, ...]:
+    """Take the agent off hosts; `purge`: its state and user too. `told`: of each host that is done, what was removed there."""
     outcomes: list[Outcome] = []
 
     def one(contact: Contact) -> None:
-        contact.session.call("agent.remove", {"prefix": PREFIX, "purge": purge}, timeout_s=ACTIVATE_S)
+        found = contact.session.call("agent.remove", {"prefix": PREFIX, "purge": purge}, timeout_s=ACTIVATE_S)
+        told(contact.host.name, reading.texts(found.get("removed")))
 
     with contacts(hosts) as reached:
         in_parallel(lambda host: outcomes.append(_on(host, reached[host.name], one)), list(hosts))

@@ -104,7 +104,9 @@ def test_the_agent_lives_on_a_host(site: Site, host: Host, wheelhouse: Path, tmp
         len(host.output(["sh", "-c", f"ls -d {VERSIONS}/*/version.json"]).split()) == 3
     )  # two versions, and `current`
 
-    assert site.run("agent", "remove", "--host", "gpu1", "--yes").returncode == 0
+    removed = site.run("agent", "remove", "--host", "gpu1", "--yes")
+    assert (removed.returncode, removed.stdout) == (0, "gpu1  removed\n"), removed.stderr
+    assert site.run("agent", "remove", "--host", "gpu1", "--yes").stdout == "gpu1  no agent was there\n"
     assert agent(site)["state"] == "not installed"
     assert host.console(["test", "-e", "/var/lib/specctl-agent/orders.json"]).returncode == 0
     assert site.row("gpu1")["state"] == "ready"
