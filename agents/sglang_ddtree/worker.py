@@ -68,6 +68,9 @@ class DDTreeWorker(DFlashWorkerV2):  # type: ignore[misc]  # of an untyped engin
     def _maybe_build_draft_sampler(self) -> None:
         """Keep the draft's head out of its graph: the engine's would keep one token a depth."""
 
+    def _validate_phase1_sampling_support(self, _batch: engine.Batch) -> None:
+        """Say nothing of kernels that DFLASH verifies draws with: a tree's are walked, and exact without them."""
+
     def forward_batch_generation(
         self,
         batch: engine.Batch,
