@@ -134,7 +134,10 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("interrupted", err=True)
         code = errors.EXIT_INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as end:
+        # Typer and Rich make an exit of their own of it, with what would be the code of a bug.
+        if not isinstance(end, BrokenPipeError) and not isinstance(end.__context__, BrokenPipeError):
+            raise
         code = errors.EXIT_UNREAD
         _forget_output()
     except Exception as error:  # noqa: BLE001  # the last boundary: a bug ends in a file and two lines, not in a screenful

@@ -78,6 +78,20 @@ def test_a_closed_stream_is_no_bug(closed: str, tmp_path: Path) -> None:
     assert ("gpu1" in done.stdout) == (closed in ("<&-", "2>&-"))
 
 
+@pytest.mark.parametrize("words", [("doctor", "--checks"), ("inventory", "list", "-i", "inventory/example.yaml")])
+def test_a_reader_that_leaves_is_no_bug(words: Sequence[str]) -> None:
+    """Whoever pipes a listing into head sees no error, and the exit code is that of a reader that left."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*SPECCTL, *words], cwd=FOLDER, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_commands_are_mounted_once() -> None:
     """Mounting again adds nothing: a program that runs many commands does not grow with each of them."""
     command_line.mount()
