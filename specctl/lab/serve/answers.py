@@ -52,8 +52,12 @@ def empty(status: int = 200) -> Response:
 async def json_object(request: Request) -> Mapping[str, object]:
     """Return the request's JSON object; raise BadRequestError for any other body."""
     try:
-        document = json.loads(await request.body())
-    except ValueError as error:
+        body = await request.body()
+        document = json.loads(body)
+        if rb"\ud" in body.lower():
+            # Half of a pair of surrogates is JSON, and no text.
+            json.dumps(document, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
         raise BadRequestError(
             f"1 validation error:\n  {{'type': 'json_invalid', 'loc': ('body', 0), 'msg': 'JSON decode error: {error}'}}"
         ) from error

@@ -175,9 +175,17 @@ def test_refusals(body: dict[str, object], words: str, streaming: bool, server: 
     assert words in answer.json()["error"]["message"]
 
 
-def test_no_json(server: LabServer) -> None:
-    """A body that is no JSON is a 400."""
-    assert server.send("POST", "/generate", "{").status_code == 400
+@pytest.mark.parametrize(
+    "body", ["{", '{"text": "\\ud800"}', '{"text": "a\\uDBFF"}', "[" * 200_000], ids=["cut", "half", "HALF", "deep"]
+)
+def test_no_json(body: str, server: LabServer) -> None:
+    """A body that is no JSON is a 400, and one whose text is none, or that nobody can read to its end."""
+    assert server.send("POST", "/generate", body).status_code == 400
+
+
+def test_a_pair_of_surrogates_is_a_character(server: LabServer) -> None:
+    """What JSON writes as two halves of a character is served."""
+    assert server.send("POST", "/generate", '{"text": "\\ud83d\\ude00"}').status_code == 200
 
 
 def test_full_queue(folders: Folders, logs: Path) -> None:
