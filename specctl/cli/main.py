@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import os
 import sys
 from functools import cache
@@ -149,7 +150,10 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Put /dev/null in the place of streams that are closed, where a connection would be opened else and be written to."""
+    """Put /dev/null in the place of streams that are closed, where a connection would be opened else and be written to.
+
+    What the output's encoding does not have is printed as ?, and is no error.
+    """
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -157,6 +161,8 @@ def _open_streams() -> None:
                 os.dup2(nowhere, number)
                 os.close(nowhere)
             setattr(sys, name, os.fdopen(number, mode))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _full(error: Exception) -> UsageError | None:

@@ -92,6 +92,17 @@ def test_a_reader_that_leaves_is_no_bug(words: Sequence[str]) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize(("encoding", "dot"), [("ascii", "?"), ("utf-8", "·")])
+def test_what_an_encoding_lacks_is_no_bug(encoding: str, dot: str, tmp_path: Path) -> None:
+    """Where the output takes no UTF-8, a question mark stands for what it cannot show."""
+    (tmp_path / "engine.log").write_text("a line\nanother\n")
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    words = [*SPECCTL, "doctor", "--log", "engine.log"]
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, check=False)
+    head = done.stdout.decode().splitlines()[0]
+    assert (done.returncode, head) == (0, f"engine.log {dot} 2 log lines, 0 of decoding")
+
+
 def test_commands_are_mounted_once() -> None:
     """Mounting again adds nothing: a program that runs many commands does not grow with each of them."""
     command_line.mount()
