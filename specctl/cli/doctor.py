@@ -134,7 +134,8 @@ def _size(read: Log) -> str:
     from specctl.doctor.lines import MOST_WINDOWS
 
     found = len(read.windows)
-    return f"{read.lines} log line{'' if read.lines == 1 else 's'}, {f'at least {found}' if found == MOST_WINDOWS else found} of decoding"
+    lines = "1 log line" if read.lines == 1 else f"{read.lines} log lines"
+    return f"{lines}, {f'at least {found}' if found == MOST_WINDOWS else found} of decoding"
 
 
 def _named(given: Given) -> dict[str, str]:
