@@ -63,6 +63,10 @@ class Desk:
             said.append(f"and the inventory allows {server.allowed.value} at most")
         if isinstance(order, wire.Pin) and server.conduct is not AgentMode.ACT:
             said.append(f"the agent is in mode {server.conduct.value}, and changes nothing")
+        elif isinstance(order, wire.Pin) and server.held is not None:
+            said.append(f"the agent is held ({server.held}), and changes nothing until it is resumed")
+        if server.acting is not None and isinstance(order, wire.Hold | wire.SetConduct):
+            said.append(f"what is under way may still come to its end: {server.acting}")
         return {"server": server.server, "said": "; ".join(said), "saved": saved}
 
     def _wanted(self, picture: Picture, name: str | None) -> tuple[ServerPicture, ...]:

@@ -87,16 +87,36 @@ def test_orders_are_taken_for_servers_that_there_are(tmp_path: Path) -> None:
 
 
 def test_a_pin_that_will_change_nothing_says_so(tmp_path: Path) -> None:
-    """Where the agent only watches, whoever pins is told that nothing comes of it."""
+    """Where the agent only watches, or is held, whoever pins is told that nothing comes of it."""
     watching = replace(FULL, servers=(replace(SERVER, conduct=AgentMode.OBSERVE),))
     told = desk(tmp_path, watching).answer(wire.Pin(who="me", mode=mode("dflash"), for_s=60.0, reason="x"))
     assert told["said"] == "pinned to dflash for 60 s (x); the agent is in mode observe, and changes nothing"
+    held = replace(FULL, servers=(replace(SERVER, conduct=AgentMode.ACT, held="firmware"),))
+    told = desk(tmp_path, held).answer(wire.Pin(who="me", mode=mode("dflash"), for_s=60.0, reason="x"))
+    assert str(told["said"]).endswith("; the agent is held (firmware), and changes nothing until it is resumed")
 
 
 def test_more_than_the_inventory_allows_is_said_to_be_so(tmp_path: Path) -> None:
     """An order may take from what the inventory allows; one that would add is noted, and told to add nothing."""
-    watching = replace(FULL, servers=(replace(SERVER, allowed=AgentMode.ADVISE),))
+    watching = replace(FULL, servers=(replace(SERVER, allowed=AgentMode.ADVISE, acting=None),))
     open_desk = desk(tmp_path, watching)
     more = open_desk.answer(wire.SetConduct(who="me", conduct=AgentMode.ACT))
     assert more["said"] == "mode act; and the inventory allows advise at most"
     assert open_desk.answer(wire.SetConduct(who="me", conduct=AgentMode.OBSERVE))["said"] == "mode observe"
+
+
+@pytest.mark.parametrize(
+    ("order", "warned"),
+    [
+        (wire.Hold(who="a", reason="firmware"), True),
+        (wire.SetConduct(who="a", conduct=AgentMode.OBSERVE), True),
+        (wire.Unpin(who="a"), False),
+    ],
+)
+def test_a_hold_tells_of_the_switch_that_is_under_way(tmp_path: Path, order: wire.Order, warned: bool) -> None:
+    """Who holds the agent to touch the host next must know that something goes on there yet."""
+    busy = replace(FULL, servers=(replace(SERVER, acting="dflash → none by restart, for 40 s"),))
+    idle = replace(FULL, servers=(replace(SERVER, acting=None),))
+    words = "what is under way may still come to its end: dflash → none by restart, for 40 s"
+    assert (words in str(desk(tmp_path, busy).answer(order)["said"])) is warned
+    assert "under way" not in str(desk(tmp_path, idle).answer(order)["said"])
