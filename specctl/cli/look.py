@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from specctl.cli import options, status
+from specctl.cli.stopping import interruptible
 from specctl.errors import SpecctlError
 
 
@@ -94,13 +95,19 @@ def logs(
 ) -> None:
     """Show a server's log, secrets blotted out."""
     from specctl.ops import look
+    from specctl.ui.text import plain
 
     pair = options.one(chosen.pairs())
     done = threading.Event()
-    try:
-        look.logs(pair, lines=lines, follow=follow, release=release, show=typer.echo, done=done)
-    except KeyboardInterrupt:
-        done.set()
+    with interruptible(done, None):
+        look.logs(
+            pair,
+            lines=lines,
+            follow=follow,
+            release=release,
+            show=lambda line: typer.echo(plain(line)),
+            done=done,
+        )
 
 
 @options.selecting("group", "exclude", "every")
@@ -117,13 +124,14 @@ def ask(
 ) -> None:
     """Send one prompt to a server and show its answer."""
     from specctl.ops import look
+    from specctl.ui.text import plain
 
     pair = options.one(chosen.pairs())
     answer = look.ask(pair, prompt, tokens=tokens, temperature=temperature)
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return
-    typer.echo(str(answer.get("text", "")))
+    typer.echo(plain(str(answer.get("text", ""))))
     meta = answer.get("meta_info")
     if isinstance(meta, dict):
         said = [f"{meta['completion_tokens']} tokens"] if "completion_tokens" in meta else []

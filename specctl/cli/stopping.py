@@ -23,8 +23,10 @@ class Stopping(Protocol):
 
 
 @contextlib.contextmanager
-def interruptible(stop: Stopping, words: str, signals: Sequence[signal.Signals] = (signal.SIGINT,)) -> Iterator[None]:
-    """Make the first of these signals ask for the end, saying `words`, and the second leave at once (KeyboardInterrupt)."""
+def interruptible(
+    stop: Stopping, words: str | None, signals: Sequence[signal.Signals] = (signal.SIGINT,)
+) -> Iterator[None]:
+    """Make the first of these signals ask for the end, saying `words` if any, and the second leave at once (KeyboardInterrupt)."""
     asked = False
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
@@ -33,6 +35,8 @@ def interruptible(stop: Stopping, words: str, signals: Sequence[signal.Signals] 
             raise KeyboardInterrupt
         asked = True
         stop.set()
+        if words is None:
+            return
         with contextlib.suppress(OSError):
             sys.stderr.write(f"\ninterrupted: {words}\n")
 

@@ -60,6 +60,18 @@ class Place:
             check=False,
         )
 
+    def follows_until_interrupted(self, *words: str) -> int:
+        """Run a command that goes on, interrupt it once it has said something, and return its exit code."""
+        argv = [sys.executable, "-m", "specctl", *words]
+        with subprocess.Popen(argv, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            try:
+                return process.wait(timeout=COMMAND_LIMIT_S)
+            finally:
+                process.kill()
+
     def read(self, *words: str) -> Json:
         """Run a command that must go well with --json, and return what it printed."""
         done = self.run(*words, "--json")
@@ -149,6 +161,11 @@ def test_a_server_lives_its_life(place: Place) -> None:
     assert json.loads(done.stdout)["exit_code"] == 0
     row = place.row()
     assert (row["state"], row["algo"], row["release"], row["proven"]) == ("ready", "dflash", "1", True)
+
+    assert place.follows_until_interrupted("logs", *HOST, "--follow") == 0
+    with next(place.folder.rglob("log")).open("ab") as log:
+        log.write(b"\x1b[2J cleared \xff\n")
+    assert "\\x1b[2J cleared" in place.run("logs", *HOST, "--lines", "20").stdout
 
     answer = place.read("ask", *HOST, "--tokens", "24", "def main(")
     assert cast(Json, answer["meta_info"])["completion_tokens"] == 24
