@@ -129,6 +129,27 @@ def why_not_up(unit: str, log: str) -> Optional[str]:
     return found[-1] if found else None
 
 
+def taken_off(journal: bytes) -> List[str]:
+    """Return the servers that by the agent's journal of intents get no requests: taken off by somebody, and not let in again."""
+    servers: Dict[str, str] = {}
+    off: Dict[str, str] = {}
+    for line in journal.split(b"\n"):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(row, dict):
+            continue
+        intent, step, facts = str(row.get("id")), row.get("step"), row.get("facts")
+        if step == "begun":
+            servers[intent] = str(row.get("server"))
+        elif step == "taken off" and isinstance(facts, dict) and facts.get("by") != "nobody":
+            off[intent] = servers.get(intent, "a server")
+        elif step in ("back", "ended"):
+            off.pop(intent, None)
+    return sorted(set(off.values()))
+
+
 def look(call: Call) -> Mapping[str, object]:
     """Return interpreters (where asked for), the installed agent, its unit's state, and what the host offers it."""
     args = call.args

@@ -11,12 +11,13 @@ from typing import List, Mapping, Optional
 
 from specctl.host import agent_note, agent_place, agent_wheels, commands, files, hello
 from specctl.host.agent_place import CONFIG, CURRENT, UNIT
-from specctl.host.wire import REMOTE_COMMAND, UNSUPPORTED, USAGE, Args, Call, OpError
+from specctl.host.wire import LOCK_HELD, REMOTE_COMMAND, UNSUPPORTED, USAGE, Args, Call, OpError
 
 USER = "specctl-agent"
 GROUP = "specctl"
 UNIT_DIR = "/etc/systemd/system"
 STATE = "/var/lib/specctl-agent"
+INTENTS = "intents.jsonl"
 COMMAND = "/usr/local/bin/specctl-agent"
 OURS = ("specctl-agent.", "specctl-agent-actuate.")
 SYSTEMCTL_S = 90.0
@@ -58,7 +59,10 @@ def activate(call: Call) -> Mapping[str, object]:
 
 
 def remove(call: Call) -> Mapping[str, object]:
-    """Stop the agent and take it off; `purge` removes its state and its user as well. Servers are left as they are."""
+    """Stop the agent and take it off; `purge` removes its state and its user as well. Servers are left as they are.
+
+    Refused while it has taken requests off a server that it has not let in again: nobody else would.
+    """
     args = call.args
     prefix = args.path("prefix")
     _required()
@@ -66,6 +70,7 @@ def remove(call: Call) -> Mapping[str, object]:
     if os.path.isdir(prefix):
         with agent_wheels.locked(prefix):
             names = _unit_files()
+            _require_nothing_off()
             commands.run(["systemctl", "disable", "--now", *names], SYSTEMCTL_S)
             removed += [os.path.join(UNIT_DIR, name) for name in names if files.remove(os.path.join(UNIT_DIR, name))]
             _systemctl("daemon-reload")
@@ -83,6 +88,19 @@ def remove(call: Call) -> Mapping[str, object]:
                 removed.append(path)
         removed += [f"user {USER}"] if commands.run(["userdel", USER], USERS_S).status == 0 else []
     return {"removed": removed}
+
+
+def _require_nothing_off() -> None:
+    """Stop the agent, which lets requests in where it waits for the last ones; start it again, and refuse, where it did not."""
+    commands.run(["systemctl", "stop", UNIT], SYSTEMCTL_S)
+    off = agent_place.taken_off(files.read(os.path.join(STATE, INTENTS)) or b"")
+    if off:
+        commands.run(["systemctl", "start", UNIT], SYSTEMCTL_S)
+        raise OpError(
+            LOCK_HELD,
+            f"the agent has taken requests off {', '.join(off)}, and lets them in again once its switch has ended",
+            hint=f"wait for that: specctl agent status; or let them in yourself, and remove {os.path.join(STATE, INTENTS)}",
+        )
 
 
 def _required() -> None:

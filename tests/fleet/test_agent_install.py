@@ -104,6 +104,7 @@ def test_the_agent_lives_on_a_host(site: Site, host: Host, wheelhouse: Path, tmp
         len(host.output(["sh", "-c", f"ls -d {VERSIONS}/*/version.json"]).split()) == 3
     )  # two versions, and `current`
 
+    _require_that_no_server_is_left_without_requests(site, host)
     removed = site.run("agent", "remove", "--host", "gpu1", "--yes")
     assert (removed.returncode, removed.stdout) == (0, "gpu1  removed\n"), removed.stderr
     assert site.run("agent", "remove", "--host", "gpu1", "--yes").stdout == "gpu1  no agent was there\n"
@@ -138,6 +139,27 @@ def _require_a_version_that_ends_gives_way(site: Site, host: Host, install: tupl
     )
     assert (host.read(config), host.output(["readlink", f"{VERSIONS}/current"])) == (before, runs)
     assert unit(host, "ActiveState") == {"ActiveState": "active"}
+
+
+def _require_that_no_server_is_left_without_requests(site: Site, host: Host) -> None:
+    """Require that an agent which took requests off a server stays until it has let them in again, as it does at its start."""
+    journal = "/var/lib/specctl-agent/intents.jsonl"
+    step = {
+        "id": "a" * 32,
+        "server": "lab",
+        "cost": "restart",
+        "old": "ddtree",
+        "new": "dflash",
+        "reason": "x",
+        "boot": "b",
+    }
+    off = {"id": "a" * 32, "step": "taken off", "facts": {"by": "hooks", "facts": {}}}
+    rows = f"{json.dumps({**step, 'step': 'begun'})}\n{json.dumps(off)}\n"
+    host.put(journal, rows.encode())
+    host.output(["chown", "specctl-agent:specctl", journal])
+    refused = site.run("agent", "remove", "--host", "gpu1", "--yes")
+    assert (refused.returncode, "has taken requests off lab" in refused.stderr) == (5, True), refused.stderr
+    until(lambda: '"ended"' in host.read(journal).decode(), what="requests come again", within_s=30.0)
 
 
 def _require_nothing_heavy(host: Host) -> None:

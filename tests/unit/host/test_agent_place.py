@@ -15,6 +15,10 @@ import pytest
 from specctl.adapters.session import HostSession
 from specctl.errors import SpecctlError
 from specctl.host import agent_place
+from specctl_agent.actuators import Cost, Errand
+from specctl_agent.actuators.restart import BACK, REQUESTED, TAKEN
+from specctl_agent.intent import Intents
+from tests.agentworld import DDTREE, DFLASH
 
 
 def test_the_interpreter_behind_an_environment_is_found(tmp_path: Path) -> None:
@@ -69,6 +73,30 @@ def test_the_interpreter_behind_an_environment_is_found(tmp_path: Path) -> None:
 def test_the_reason_is_told_and_not_that_it_failed(unit: str, log: str, reason: str | None) -> None:
     """Of a unit's log the last line that gives a reason is told, whoever says it; none where none does."""
     assert agent_place.why_not_up(unit, log) == reason
+
+
+def test_the_servers_that_get_no_requests_are_known(tmp_path: Path) -> None:
+    """By the very journal that the agent writes: taken off by hooks or a gateway, and neither let in again nor ended."""
+    journal = Intents(tmp_path / "intents.jsonl", boot="b1", wall=lambda: 5.0)
+
+    def taken(server: str, by: str = "hooks") -> Errand:
+        errand = journal.begin(server, Cost.RESTART, DDTREE, DFLASH, "why")
+        errand.mark(TAKEN, {"by": by, "facts": {}})
+        return errand
+
+    def off() -> list[str]:
+        return agent_place.taken_off((tmp_path / "intents.jsonl").read_bytes() + b'{"torn')
+
+    journal.begin("begun", Cost.RESTART, DDTREE, DFLASH, "why")
+    taken("outage", "nobody")
+    back, ended = taken("back"), taken("ended")
+    assert off() == ["back", "ended"]
+    back.mark(BACK, {})
+    journal.end(ended.id, "refused")
+    assert off() == []
+    taken("lab").mark(REQUESTED, {})
+    assert off() == ["lab"]
+    assert agent_place.taken_off(b"[]\n7\n\xff") == []
 
 
 def test_a_folder_that_is_closed_is_named(tmp_path: Path) -> None:
