@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from specctl.cli import options
+from specctl.cli.stopping import interruptible
 
 if TYPE_CHECKING:
     from specctl.fleet.types import Host, Server
     from specctl.ops.lifecycle import Work
     from specctl.rollout.record import Act
+
+GOES_ON = "a server that still drains goes on serving (Ctrl-C again leaves at once)"
+INTERRUPTED: Mapping[str, str] = {
+    "start": "stopping it again (Ctrl-C again leaves it as it is)",
+    "stop": GOES_ON,
+    "undeploy": GOES_ON,
+}
 
 
 def mount(app: typer.Typer) -> None:
@@ -99,6 +108,10 @@ def _run(
         return 0
     acting.confirm(yes=yes, as_json=as_json)
     screen = console(stderr=True)
-    with Board(screen, mode_for(screen, json_asked=as_json), hosts=tuple(host.name for host, _ in selected)) as board:
-        outcomes = lifecycle.run(selected, act, work, board, steal=steal)
+    stop = threading.Event()
+    with (
+        Board(screen, mode_for(screen, json_asked=as_json), hosts=tuple(host.name for host, _ in selected)) as board,
+        interruptible(stop, INTERRUPTED[act.value]),
+    ):
+        outcomes = lifecycle.run(selected, act, work, board, interrupted=stop, steal=steal)
     return acting.finish(outcomes, acting.Manner(as_json=as_json), shown=False)

@@ -108,6 +108,8 @@ def proof_of(facts: ServerFacts) -> bool | None:
         return None
     pair = [facts.current.id, facts.current.algo]
     for row in reversed(facts.records):
+        if row.get("result") == Result.FAILED.value:
+            continue  # It changed nothing.
         if row.get("result") == Result.UNGATED.value and [row.get("release"), row.get("algo")] == pair:
             return False
         if row.get("serving") == pair:

@@ -110,13 +110,23 @@ def contact(host: Host) -> Contact:
     return Contact(host=host, transport=transport, session=session)
 
 
-def in_parallel(work: Callable[[T], object], items: Sequence[T]) -> None:
-    """Run the work for every item at once; what it raises is its own affair (it must catch), a bug is raised here."""
+def in_parallel(work: Callable[[T], object], items: Sequence[T], *, leave: bool = False) -> None:
+    """Run the work for every item at once; what it raises is its own affair (it must catch), a bug is raised here.
+
+    `leave`: a Ctrl-C is raised at once, while the work goes on to its own end.
+    """
     if not items:
         return
-    with ThreadPoolExecutor(max_workers=min(PARALLEL_HOSTS, len(items)), thread_name_prefix="specctl-host") as pool:
+    pool = ThreadPoolExecutor(max_workers=min(PARALLEL_HOSTS, len(items)), thread_name_prefix="specctl-host")
+    left = False
+    try:
         for future in [pool.submit(work, item) for item in items]:
             future.result()
+    except KeyboardInterrupt:
+        left = leave
+        raise
+    finally:
+        pool.shutdown(wait=not left, cancel_futures=left)
 
 
 @contextlib.contextmanager
@@ -143,7 +153,10 @@ def contacts(hosts: Sequence[Host], *, program: str | None = None) -> Iterator[M
 def each(
     selected: Sequence[tuple[Host, Server]], work: Callable[[Contact, Server], object]
 ) -> Mapping[tuple[str, str], object]:
-    """Do the work on every selected server in parallel; returns what came of each, a SpecctlError where it failed."""
+    """Do the work on every selected server in parallel; returns what came of each, a SpecctlError where it failed.
+
+    For work that only looks: a Ctrl-C waits for none of it, it ends as its connections are closed.
+    """
     found: dict[tuple[str, str], object] = {}
 
     def one(pair: tuple[Host, Server]) -> None:
@@ -158,5 +171,5 @@ def each(
             found[host.name, server.name] = error
 
     with contacts([host for host, _ in selected]) as reached:
-        in_parallel(one, list(selected))
+        in_parallel(one, list(selected), leave=True)
     return {(host.name, server.name): found[host.name, server.name] for host, server in selected}

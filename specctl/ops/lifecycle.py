@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from specctl.errors import NoHealthyReleaseError, SpecctlError
+from specctl.errors import NoHealthyReleaseError, RolledBackError, SpecctlError
 from specctl.fleet.types import Host, Server
 from specctl.ops import act as acts
 from specctl.ops import guard
@@ -16,6 +16,7 @@ from specctl.ops import turn as steps
 from specctl.ops.contact import Contact, contacts, in_parallel
 from specctl.ops.deploy import blank_record, keep_copy, live_server, previous_of, redacted
 from specctl.ops.drain import drain
+from specctl.ops.gate import INTERRUPTED
 from specctl.ops.lease import leased
 from specctl.ops.prepare import demand_readable
 from specctl.ops.reporter import Reporter
@@ -50,6 +51,8 @@ class Stop:
     def __call__(self, turn: Turn, record: Record) -> Done:
         """Drain and stop."""
         drain(turn)
+        if turn.interrupted.is_set():
+            return _unchanged(turn, record)
         steps.stop(turn)
         turn.final("stopped", "by request; specctl start brings it back")
         return replace(record, result=Result.DONE), None
@@ -92,6 +95,12 @@ def _start(turn: Turn, record: Record) -> Done:
     return replace(record, result=Result.STOPPED, cause=end.cause), error
 
 
+def _unchanged(turn: Turn, record: Record) -> Done:
+    """End an act that was interrupted before it changed anything."""
+    words = f"{INTERRUPTED}: nothing was changed"
+    return replace(record, result=Result.FAILED, cause=words), RolledBackError(words, host=turn.host)
+
+
 class Undeploy:
     """Takes a server off its host; `purge` removes its releases too, records stay."""
 
@@ -108,6 +117,8 @@ class Undeploy:
     def __call__(self, turn: Turn, record: Record) -> Done:
         """Drain, stop, and remove unit and links."""
         drain(turn)
+        if turn.interrupted.is_set():
+            return _unchanged(turn, record)
         steps.stop(turn)
         turn.call("unit.disable_remove", {"purge": self.purge})
         turn.final("removed", "unit and links" + (", releases" if self.purge else "; releases and records stay"))
@@ -115,9 +126,18 @@ class Undeploy:
 
 
 def run(
-    selected: Sequence[tuple[Host, Server]], act: Act, work: Work, reporter: Reporter, *, steal: bool = False
+    selected: Sequence[tuple[Host, Server]],
+    act: Act,
+    work: Work,
+    reporter: Reporter,
+    *,
+    interrupted: threading.Event,
+    steal: bool = False,
 ) -> tuple[Outcome, ...]:
-    """Do the work on every selected server; returns an outcome each, in the order of selection."""
+    """Do the work on every selected server; returns an outcome each, in the order of selection.
+
+    `interrupted` once set: a server that is drained is left running, one that loads is stopped again.
+    """
     outcomes: list[Outcome] = []
 
     def one(pair: tuple[Host, Server], found: Contact | SpecctlError) -> Outcome:
@@ -125,7 +145,7 @@ def run(
         try:
             if isinstance(found, SpecctlError):
                 raise found
-            return _on_server(found, server, act, work, reporter, steal=steal)
+            return _on_server(found, server, act, work, reporter, interrupted, steal=steal)
         except SpecctlError as error:
             error.host = error.host or host.name
             return Outcome(host=host.name, server=server.name, error=error)
@@ -135,7 +155,16 @@ def run(
     return as_selected(outcomes, selected)
 
 
-def _on_server(contact: Contact, server: Server, act: Act, work: Work, reporter: Reporter, *, steal: bool) -> Outcome:
+def _on_server(
+    contact: Contact,
+    server: Server,
+    act: Act,
+    work: Work,
+    reporter: Reporter,
+    interrupted: threading.Event,
+    *,
+    steal: bool,
+) -> Outcome:
     facts = reach(contact, server, brief=True).servers[server.name]
     idle = work.idle(contact, server, facts)
     if idle is not None:
@@ -149,7 +178,7 @@ def _on_server(contact: Contact, server: Server, act: Act, work: Work, reporter:
             live=live_server(server, facts),
             token=token,
             reporter=reporter,
-            interrupted=threading.Event(),
+            interrupted=interrupted,
             facts=facts,
             act=act,
         )

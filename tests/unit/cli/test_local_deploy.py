@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,12 +61,14 @@ class Place:
             check=False,
         )
 
-    def follows_until_interrupted(self, *words: str) -> int:
+    def interrupted(self, *words: str, said: str = "weights") -> int:
         """Run a command that goes on, interrupt it once it has said something, and return its exit code."""
         argv = [sys.executable, "-m", "specctl", *words]
-        with subprocess.Popen(argv, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            argv, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
             assert process.stdout is not None
-            assert process.stdout.readline()
+            assert any(said in line for line in process.stdout)
             process.send_signal(signal.SIGINT)
             try:
                 return process.wait(timeout=COMMAND_LIMIT_S)
@@ -162,7 +165,7 @@ def test_a_server_lives_its_life(place: Place) -> None:
     row = place.row()
     assert (row["state"], row["algo"], row["release"], row["proven"]) == ("ready", "dflash", "1", True)
 
-    assert place.follows_until_interrupted("logs", *HOST, "--follow") == 0
+    assert place.interrupted("logs", *HOST, "--follow", said="") == 0
     with next(place.folder.rglob("log")).open("ab") as log:
         log.write(b"\x1b[2J cleared \xff\n")
     assert "\\x1b[2J cleared" in place.run("logs", *HOST, "--lines", "20").stdout
@@ -224,6 +227,19 @@ def test_a_shell_without_the_key_or_with_another_touches_nothing(place: Place) -
     assert "requests that still run are cut off" in done.stderr
     done = place.run("start", *HOST, "--yes")
     assert (done.returncode, "is not set" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_load_that_is_interrupted_is_not_waited_for(place: Place) -> None:
+    """At the first Ctrl-C `health` leaves, and `start` stops what it started, long before the load would have ended."""
+    place.describe({"load-seconds": 60})
+    assert place.run("deploy", *HOST, "--yes", "--no-gate").returncode == 0
+    began_s = time.monotonic()
+    assert place.interrupted("health", *HOST) == 130
+    assert place.run("stop", *HOST, "--yes").returncode == 0
+    assert place.interrupted("start", *HOST, "--yes") == 8
+    assert time.monotonic() - began_s < 55
+    assert place.row()["state"] == "stopped"
+    assert acts(place)[-1] == ("start", "stopped: no healthy release")
 
 
 def test_a_rollback_past_a_change_of_the_key(place: Place) -> None:

@@ -95,6 +95,7 @@ def test_a_start_that_nobody_waited_for_proves_nothing() -> None:
         ((served, ungated), False),
         ((ungated, served), True),
         ((served, {**ungated, "algo": "ddtree"}), True),
+        ((served, {"result": "failed", "serving": ["3", "dflash"], "proof": None}), True),
     ):
         assert standing(fakes.HOST, fakes.SERVER, replace(FACTS, records=rows), None).proven is proven
 
