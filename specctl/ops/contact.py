@@ -17,7 +17,7 @@ from specctl.adapters.connect import open_transport
 from specctl.adapters.redaction import Redactor
 from specctl.adapters.session import HostSession
 from specctl.adapters.transport import Transport
-from specctl.errors import SpecctlError
+from specctl.errors import ConnectError, SpecctlError
 from specctl.fleet.types import Host, Server, ServiceManager, Via
 from specctl.rollout import unit
 
@@ -34,13 +34,17 @@ def operator() -> str:
 
 @dataclass(slots=True)
 class Contact:
-    """One host that answers; `call` speaks to its session. `program`: in whose name it acts where that is no person."""
+    """One host that answers; `call` speaks to its session. `program`: in whose name it acts where that is no person.
+
+    `ended`: the command hangs up for good, and nothing dials anew.
+    """
 
     host: Host
     transport: Transport
     session: HostSession
     redactor: Redactor = field(default_factory=lambda: Redactor(()))
     program: str | None = None
+    ended: bool = False
     _reopening: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -72,6 +76,8 @@ class Contact:
     def reopen(self, stale: HostSession) -> None:
         """Dial anew in place of a session that is lost, unless another thread has done so; raises ConnectError."""
         with self._reopening:
+            if self.ended:
+                raise ConnectError("the command has hung up", host=self.host.name)
             if self.session is not stale:
                 return
             self.close()
@@ -147,7 +153,12 @@ def contacts(hosts: Sequence[Host], *, program: str | None = None) -> Iterator[M
         in_parallel(reach, list({host.name: host for host in hosts}.values()))
         yield found
     finally:
-        in_parallel(lambda one: one.close(), [one for one in found.values() if isinstance(one, Contact)])
+        in_parallel(_end, [one for one in found.values() if isinstance(one, Contact)])
+
+
+def _end(one: Contact) -> None:
+    one.ended = True
+    one.close()
 
 
 def each(

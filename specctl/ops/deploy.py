@@ -85,7 +85,7 @@ class Rollout:
                 text = f"the canary on {first.plan.host} failed"
                 skipped = [Outcome(host=p.plan.host, server=p.plan.server, plan=p.plan, skipped=text) for p in todo]
                 return as_selected((*self.failed, *idle, *done, *skipped), self.selected)
-        in_parallel(lambda item: done.append(self._one(item, reporter)), todo)
+        in_parallel(lambda item: done.append(self._one(item, reporter)), todo, leave=True)
         return as_selected((*self.failed, *idle, *done), self.selected)
 
     def _tell(self, item: Prepared, reporter: Reporter) -> Outcome:

@@ -151,7 +151,7 @@ def run(
             return Outcome(host=host.name, server=server.name, error=error)
 
     with contacts([host for host, _ in selected]) as reached:
-        in_parallel(lambda pair: outcomes.append(one(pair, reached[pair[0].name])), list(selected))
+        in_parallel(lambda pair: outcomes.append(one(pair, reached[pair[0].name])), list(selected), leave=True)
     return as_selected(outcomes, selected)
 
 

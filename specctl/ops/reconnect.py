@@ -28,7 +28,7 @@ def resume(turn: Turn, stale: HostSession, lost: ConnectError) -> None:
             turn.contact.reopen(stale)
             turn.contact.call("lease.acquire", turn.server, {"resume": turn.token})
         except ConnectError:
-            if time.monotonic() > deadline or turn.interrupted.wait(PAUSE_S):
+            if turn.contact.ended or time.monotonic() > deadline or turn.interrupted.wait(PAUSE_S):
                 raise lost from None
             stale = turn.contact.session
         else:

@@ -61,8 +61,8 @@ class Place:
             check=False,
         )
 
-    def interrupted(self, *words: str, said: str = "weights") -> int:
-        """Run a command that goes on, interrupt it once it has said something, and return its exit code."""
+    def interrupted(self, *words: str, said: str = "weights", again: str | None = None) -> int:
+        """Run a command that goes on, interrupt it once it has said something (and `again`), and return its exit code."""
         argv = [sys.executable, "-m", "specctl", *words]
         with subprocess.Popen(
             argv, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -70,6 +70,9 @@ class Place:
             assert process.stdout is not None
             assert any(said in line for line in process.stdout)
             process.send_signal(signal.SIGINT)
+            if again is not None:
+                assert any(again in line for line in process.stdout)
+                process.send_signal(signal.SIGINT)
             try:
                 return process.wait(timeout=COMMAND_LIMIT_S)
             finally:
@@ -240,6 +243,15 @@ def test_a_load_that_is_interrupted_is_not_waited_for(place: Place) -> None:
     assert time.monotonic() - began_s < 55
     assert place.row()["state"] == "stopped"
     assert acts(place)[-1] == ("start", "stopped: no healthy release")
+
+
+def test_a_second_interrupt_leaves_at_once(place: Place) -> None:
+    """Who interrupts the way back too gets the terminal back, long before what ran before has loaded."""
+    place.describe({"load-seconds": 60})
+    assert place.run("deploy", *HOST, "--yes", "--no-gate").returncode == 0
+    began_s = time.monotonic()
+    assert place.interrupted("switch", *HOST, "--algo", "none", "--yes", again="restore") == 130
+    assert time.monotonic() - began_s < 50
 
 
 def test_a_rollback_past_a_change_of_the_key(place: Place) -> None:
