@@ -57,8 +57,9 @@ def test_since_takes_the_end_of_a_file(tmp_path: Path) -> None:
     assert "the depth metric lies" not in run("--log", str(path), "--since", "10m").stdout
 
 
-def test_the_heading_says_what_was_read(tmp_path: Path) -> None:
+def test_the_heading_says_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is no engine's log is no sound server: that none of its lines tells of decoding stands above."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     path = tmp_path / "notes.txt"
     path.write_text("a\nb\n", encoding="utf-8")
     assert run("--log", str(path)).stdout.splitlines()[0].endswith("notes.txt · 2 log lines, 0 of decoding")
