@@ -99,7 +99,8 @@ def _require_nothing_off() -> None:
         raise OpError(
             LOCK_HELD,
             f"the agent has taken requests off {', '.join(off)}, and lets them in again once its switch has ended",
-            hint=f"wait for that: specctl agent status --host H; or let them in yourself, and remove {os.path.join(STATE, INTENTS)}",
+            hint="wait for that: specctl agent status --host H; or let them in yourself, and remove "
+            + os.path.join(STATE, INTENTS),
         )
 
 

@@ -21,6 +21,7 @@ from specctl.adapters.session_errors import OpCancelledError, of_start, of_wire
 from specctl.adapters.transport import Stream
 from specctl.errors import ConnectError, LockHeldError, RemoteCommandError, SpecctlError, UnsupportedError
 from specctl.fleet.types import Host, Via
+from tests.fleet.state import is_alive
 
 
 @pytest.fixture
@@ -120,10 +121,7 @@ def test_close_ends_calls_under_way_and_the_program(session: HostSession, tmp_pa
     with pytest.raises(ConnectError):
         session.call("logs", _logs(tmp_path), timeout_s=20)
     session.close()
-    pid = session.hello["pid"]
-    assert (
-        not Path(f"/proc/{pid}").exists() or Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    )
+    assert not is_alive(int(str(session.hello["pid"])))
 
 
 class Scripted:
