@@ -26,7 +26,7 @@ class PutThere:
 
     def mode(self, place: Place) -> Mode | None:
         """Return what was put there last; None while it is not known which start runs: the one that was told, or a new one."""
-        told = self._by_another(place)
+        told = self._on_record(place)
         if told is not None and self.invocation in (None, told.invocation):
             return None if self.invocation is None else told.mode
         if self.moved is not None and self.at == self._start(place):
@@ -40,13 +40,16 @@ class PutThere:
         self.moved, self.at = mode, self._start(place)
         self.over = None if place.told is None else place.told.mark
 
-    def _by_another(self, place: Place) -> Told | None:
-        """Return the change on record where a person made it, and no change of the agent's came after it.
+    def _on_record(self, place: Place) -> Told | None:
+        """Return the change on record, unless the agent knows of one of its own to this start that came after it.
 
-        The agent's own are on record too, a moment after they were made.
+        Its own are on record too, a moment after they were made; one that it does not remember, its record remembers for it.
         """
         told = place.told
-        return None if told is None or told.who == WHO or told.mark == self.over else told
+        remembers = self.moved is not None and self.at == self._start(place)
+        if told is None or (remembers and (told.who == WHO or told.mark == self.over)):
+            return None
+        return told
 
     def _start(self, place: Place) -> str:
         """Return what names the present start of what is deployed now."""

@@ -50,6 +50,16 @@ def test_the_newest_of_both_counts() -> None:
     assert known.mode(told(DFLASH, at="12:02")) == DFLASH
 
 
+def test_what_the_agent_forgot_its_record_remembers() -> None:
+    """An agent whose own memory was lost takes its change from the record, as long as the start lasts that it was made to."""
+    known = PutThere(invocation="i1")
+    assert known.mode(told(DFLASH, who=WHO)) == DFLASH
+    known.move(NONE, told(DFLASH, who=WHO))
+    assert known.mode(told(DFLASH, who=WHO)) == NONE
+    known.invocation = "i2"
+    assert known.mode(told(DFLASH, who=WHO, invocation="i2")) == DFLASH
+
+
 @pytest.mark.parametrize("invocation", [None, "i1"])
 def test_the_agents_own_change_ends_with_its_start(invocation: str | None) -> None:
     """Another release, another algo or another start: what is deployed runs."""
