@@ -25,7 +25,7 @@ from specctl.rollout import gate as folds
 from specctl.rollout import launch as launches
 from specctl.rollout import proof as proofs
 from specctl.rollout import smoke as smokes
-from specctl.rollout.gate_types import Failed, GateSpec, GateState, PastLoad, Ready
+from specctl.rollout.gate_types import Dead, Failed, GateSpec, GateState, PastLoad, Ready
 from specctl.rollout.observation import Observation, UnitState
 from specctl.rollout.proof import Claimed, Proof, Proven, Refuted
 from specctl.rollout.smoke import SmokeResult
@@ -35,6 +35,7 @@ from specctl.rollout.story import headline
 EVIDENCE_WAIT_S = 5.0
 # A request that failed may be the first sign of a death, which is then the cause to name.
 DEATH_WAIT_S = 2.0
+LAST_WORDS_S = 1.5
 SILENCE_S = 15.0
 KEY_REFUSED = frozenset(f"status {status}" for status in engine_http.KEY_REFUSED)
 # More lines than this of one start are not looked at: a real load prints a few hundred.
@@ -201,6 +202,7 @@ class Gate:
         """Watch to a verdict; once ready, smoke and prove."""
         with self.watch.going():
             self._load()
+            self._hear_last_words()
             ready = isinstance(self.state.verdict, Ready)
             if not ready or self.interrupted.is_set():
                 return self._end()
@@ -247,6 +249,19 @@ class Gate:
                         hint=f"specctl status --host {self.contact.host.name}",
                         host=self.contact.host.name,
                     )
+
+    def _hear_last_words(self) -> None:
+        """Wait a little for the log of a process that died without a name: a busy host's journal brings it late."""
+        deadline = time.monotonic() + LAST_WORDS_S
+        while isinstance(self.state.verdict, Dead) and time.monotonic() < deadline:
+            look = self.watch.next(0.2)
+            if look is None or look.unit.invocation not in (None, self.state.invocation):
+                continue
+            lines = self._clean(look.lines)
+            self.opening.extend(lines[: max(0, LINES_KEPT - len(self.opening))])
+            self.state = folds.last_words(self.spec, self.state, lines)
+            if not isinstance(self.state.verdict, Dead):
+                self.show(self.state)
 
     def _smoke(self) -> GateEnd:
         """Generate for real while the watcher goes on, then judge, waiting a little for log lines that are on their way."""

@@ -7,6 +7,7 @@ verdict stays. No clock is read: `now` is the observation's. The rules are in do
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from specctl.engines._log_types import LogGrammar
@@ -71,6 +72,15 @@ def conclude(spec: GateSpec, state: GateState) -> GateState:
     if state.is_final or (state.gone is None and state.failing_since_s is None):
         return state
     return _finish(spec, replace(state, verdict=_explained(spec.grammar, state) or state.gone or state.verdict))
+
+
+def last_words(spec: GateSpec, state: GateState, lines: Sequence[str]) -> GateState:
+    """Return a death without a name with the cause that later lines of its log give; unchanged where they give none."""
+    if not isinstance(state.verdict, Dead) or state.verdict.how is not How.GONE:
+        return state
+    state = replace(state, scan=loadlog.read(spec.grammar, state.scan, tuple(lines)))
+    found = _explained(spec.grammar, state)
+    return state if found is None else _finish(spec, replace(state, verdict=found))
 
 
 def _look(spec: GateSpec, state: GateState, seen: Observation) -> GateState:

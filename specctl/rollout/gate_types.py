@@ -9,7 +9,7 @@ from specctl.engines._log_types import LogGrammar, Phase
 from specctl.rollout.loadlog import Hit, LogScan
 
 GRACE_S = 6.0  # the engine sleeps 5 s between a failure and its diagnostics: the true cause may come until then
-SETTLE_S = 2.0  # the journal may bring a dead process's last lines after its exit is seen
+SETTLE_S = 0.5  # the journal may bring a dead process's last lines after its exit is seen
 
 __all__ = [
     "FINAL",

@@ -102,6 +102,21 @@ def test_a_process_that_is_gone_is_dead_within_a_second(unit: UnitState) -> None
     assert state.verdict == Dead(how=How.GONE, exit_status=137)
 
 
+def test_a_death_without_a_name_hears_its_last_words() -> None:
+    """Lines that a busy journal brings after the verdict give a death its cause; any other verdict stays, and so does silence."""
+    words = (RAISED, '  File "x.py", line 1, in f', "KeyError: 'model.layers.61'", "", SIGQUIT)
+    dead = run(spec_for(), look(1.0), look(2.0, unit=GONE), look(2.6, unit=GONE))
+    assert gate.last_words(spec_for(), dead, ("a line of no meaning",)).verdict == dead.verdict
+    told = gate.last_words(spec_for(), dead, words).verdict
+    assert isinstance(told, Failed)
+    assert (told.cause, told.exit_status) == (("KeyError: 'model.layers.61'",), 137)
+    for other in (
+        run(spec_for(), look(1.0)),
+        run(spec_for(), look(1.0), look(2.0, unit=replace(GONE, invocation="b2"))),
+    ):
+        assert gate.last_words(spec_for(), other, words) == other
+
+
 def test_no_processes_are_death_where_nobody_else_tells() -> None:
     """Without a word from the service manager, processes that were there and are not are a death."""
     unknown = UnitState()
