@@ -130,7 +130,7 @@ def test_restarts_bring_back_the_release(place: Place) -> None:
     """By restarts the server ends on the release and algo that it began with, whatever the modes were."""
     done = place.run(
         "calibrate", *HOST, "--restart", "-c", "1..2", "--tokens", "32", "--mode", "dflash", "--mode", "ddtree:tree_budget=4",
-        "--for", "80s", "--yes",
+        "--for", "55s", "--yes",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert serves(place) == ("dflash", {"block_size": 8}, None)
