@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from specctl.doctor import replay
+from tests.fleet.waiting import until
 from tests.sglang import ddtree_cases as cases
 from tests.sglang.ddtree_cases import PROMPTS, Plain
 from tests.sglang.ddtree_engine import Engine, started
@@ -63,6 +64,12 @@ def test_prompts_that_go_on_in_a_trees_pages(server: Engine, plain: Plain) -> No
             assert int(str(answer.meta["cached_tokens"])) > len(PROMPTS[4]) + PAGE
 
 
+def ended(trace: Path) -> set[str]:
+    """Return the requests whose end a trace tells; a line that is being written tells nothing yet."""
+    whole = trace.read_text().rpartition("\n")[0].splitlines()
+    return {record["rid"] for record in map(json.loads, whole[1:]) if record["finish"] not in (None, "abort")}
+
+
 def test_trace_is_found_sound_by_the_doctor(server: Engine, folder: Path) -> None:
     """The trace of all of this is read whole by specctl's replay, which shares no code with the plugin, and nothing diverges.
 
@@ -70,6 +77,9 @@ def test_trace_is_found_sound_by_the_doctor(server: Engine, folder: Path) -> Non
     """
     assert server.turn(ddtree_budget=16, ddtree_topk=4)
     answers = server.ask_all(cases.plain_bodies(), at_once=3)
+    wanted = {str(answer.meta["id"]) for answer in answers}
+    # A step is written once the scheduler has settled it, which is a moment after its answer has left.
+    until(lambda: wanted <= ended(folder / "trace"), what="the end of every request in the trace", within_s=10.0)
     lines = (folder / "trace").read_text().splitlines()
     found = replay.check(lines)
     assert (found.engine, found.malformed, found.divergences) == ("sglang-ddtree", 0, ())
