@@ -161,14 +161,18 @@ def _end(one: Contact) -> None:
     one.close()
 
 
-def each(
-    selected: Sequence[tuple[Host, Server]], work: Callable[[Contact, Server], object]
-) -> Mapping[tuple[str, str], object]:
-    """Do the work on every selected server in parallel; returns what came of each, a SpecctlError where it failed.
+def tried(
+    reached: Mapping[str, Contact | SpecctlError],
+    selected: Sequence[tuple[Host, Server]],
+    work: Callable[[Contact, Server], T],
+    *,
+    leave: bool = False,
+) -> Mapping[tuple[str, str], T | SpecctlError]:
+    """Do the work on every selected server in parallel; returns what came of each, in the order of selection.
 
-    For work that only looks: a Ctrl-C waits for none of it, it ends as its connections are closed.
+    A SpecctlError where the host was not reached or the work failed, with the host's name. `leave`: as of `in_parallel`.
     """
-    found: dict[tuple[str, str], object] = {}
+    found: dict[tuple[str, str], T | SpecctlError] = {}
 
     def one(pair: tuple[Host, Server]) -> None:
         host, server = pair
@@ -181,6 +185,16 @@ def each(
             error.host = error.host or host.name
             found[host.name, server.name] = error
 
-    with contacts([host for host, _ in selected]) as reached:
-        in_parallel(one, list(selected), leave=True)
+    in_parallel(one, list(selected), leave=leave)
     return {(host.name, server.name): found[host.name, server.name] for host, server in selected}
+
+
+def each(
+    selected: Sequence[tuple[Host, Server]], work: Callable[[Contact, Server], object]
+) -> Mapping[tuple[str, str], object]:
+    """Reach the hosts, do the work on every selected server in parallel and hang up; returns what came of each, as `tried`.
+
+    For work that only looks: a Ctrl-C waits for none of it, it ends as its connections are closed.
+    """
+    with contacts([host for host, _ in selected]) as reached:
+        return tried(reached, selected, work, leave=True)

@@ -18,7 +18,7 @@ from specctl.fleet.types import AgentMode, Host, Server
 from specctl.ops import act as acts
 from specctl.ops import agent_note, guard
 from specctl.ops.act import Care
-from specctl.ops.contact import Contact, contacts, in_parallel
+from specctl.ops.contact import Contact, contacts, in_parallel, tried
 from specctl.ops.lease import leased
 from specctl.ops.preflight import gather
 from specctl.ops.prepare import Prepared, checked, prepare, read_release, refused
@@ -27,7 +27,7 @@ from specctl.ops.turn import Aim, Turn
 from specctl.rollout.agent_moves import as_agent_left, live_move
 from specctl.rollout.facts import ServerFacts, as_deployed, stored_knobs
 from specctl.rollout.guarded import NO_GUARD
-from specctl.rollout.outcome import Outcome, as_selected
+from specctl.rollout.outcome import Outcome, as_selected, failures
 from specctl.rollout.record import Act, Record, Result
 
 if TYPE_CHECKING:
@@ -326,35 +326,24 @@ def rollout(
 
     A host that fails is an outcome of the rollout, never an end of it.
     """
+
+    def plan_one(contact: Contact, server: Server) -> Prepared:
+        told = agent_note.letter(server) if request.act is Act.DEPLOY else None
+        server = _kept(contact, server, request)
+        plan = partial(make_ready, contact, server, request.algo or server.algo, templates=templates)
+        ready = plan(force=request.force)
+        if _named_otherwise(ready, request):
+            ready = plan(force=True)
+        ready = checked(ready, request.skipped, served=request.act in SERVED_BEFORE)
+        return unguarded(_told(ready, told) if told is not None else ready)
+
     with contacts([host for host, _ in selected]) as reached:
-        prepared: dict[tuple[str, str], Prepared] = {}
-        failed: list[Outcome] = []
-
-        def plan_one(pair: tuple[Host, Server]) -> None:
-            host, server = pair
-            found = reached[host.name]
-            try:
-                if isinstance(found, SpecctlError):
-                    raise found
-                told = agent_note.letter(server) if request.act is Act.DEPLOY else None
-                server = _kept(found, server, request)
-                plan = partial(make_ready, found, server, request.algo or server.algo, templates=templates)
-                ready = plan(force=request.force)
-                if _named_otherwise(ready, request):
-                    ready = plan(force=True)
-                ready = checked(ready, request.skipped, served=request.act in SERVED_BEFORE)
-                prepared[host.name, server.name] = unguarded(_told(ready, told) if told is not None else ready)
-            except SpecctlError as error:
-                error.host = error.host or host.name
-                failed.append(Outcome(host=host.name, server=server.name, error=error))
-
-        in_parallel(plan_one, list(selected))
-        ready = tuple(prepared[key] for pair in selected if (key := (pair[0].name, pair[1].name)) in prepared)
+        found = tried(reached, selected, plan_one)
         yield Rollout(
             request=request,
             selected=selected,
-            prepared=ready,
-            failed=as_selected(failed, selected),
+            prepared=tuple(one for one in found.values() if isinstance(one, Prepared)),
+            failed=failures(found),
             interrupted=threading.Event(),
         )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from specctl.errors import ConnectError, RemoteCommandError, RolledBackError, SpecctlError, UnhealthyError
 from specctl.fleet.types import Host, Server
-from specctl.ops.contact import contacts, in_parallel
+from specctl.ops.contact import contacts, in_parallel, tried
 from specctl.ops.deploy import blank_record, keep_copy, redacted
 from specctl.ops.engine_http import Reply
 from specctl.ops.engine_live import Engine, accepted, differing, fields, refusal, untouched
@@ -28,7 +28,7 @@ from specctl.ops.stored import current_of, reach_deployed
 from specctl.ops.turn import Turn
 from specctl.rollout.agent_moves import live_move
 from specctl.rollout.launch import algo_profile
-from specctl.rollout.outcome import Outcome, as_selected
+from specctl.rollout.outcome import Outcome, as_selected, failures
 from specctl.rollout.proof import Proven
 from specctl.rollout.record import Act, Record, Result
 
@@ -97,23 +97,9 @@ def undo_hint(planned: Sequence[Telling], outcomes: Sequence[Outcome]) -> str | 
 def tellings(selected: Sequence[tuple[Host, Server]], wish: Wish) -> Iterator[Tellings]:
     """Reach the hosts and plan every selected server in parallel; hangs up at the end."""
     with contacts([host for host, _ in selected]) as reached:
-        planned: dict[tuple[str, str], Telling] = {}
-        failed: list[Outcome] = []
-
-        def plan_one(pair: tuple[Host, Server]) -> None:
-            host, server = pair
-            found = reached[host.name]
-            try:
-                if isinstance(found, SpecctlError):
-                    raise found
-                planned[host.name, server.name] = plan(found, server, wish)
-            except SpecctlError as error:
-                error.host = error.host or host.name
-                failed.append(Outcome(host=host.name, server=server.name, error=error))
-
-        in_parallel(plan_one, list(selected))
-        ready = tuple(planned[key] for pair in selected if (key := (pair[0].name, pair[1].name)) in planned)
-        yield Tellings(wish=wish, selected=selected, planned=ready, failed=tuple(failed))
+        found = tried(reached, selected, lambda contact, server: plan(contact, server, wish))
+        planned = tuple(one for one in found.values() if isinstance(one, Telling))
+        yield Tellings(wish=wish, selected=selected, planned=planned, failed=failures(found))
 
 
 def _carried(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from specctl import errors
@@ -45,6 +45,15 @@ def as_selected(outcomes: Sequence[Outcome], selected: Sequence[tuple[Host, Serv
     """Return outcomes in the order in which their servers were selected: hosts end in any order."""
     places = {(host.name, server.name): place for place, (host, server) in enumerate(selected)}
     return tuple(sorted(outcomes, key=lambda one: places[one.host, one.server or ""]))
+
+
+def failures(found: Mapping[tuple[str, str], object]) -> tuple[Outcome, ...]:
+    """Return the outcomes of servers, by host and name, of which a SpecctlError came."""
+    return tuple(
+        Outcome(host=host, server=server, error=error)
+        for (host, server), error in found.items()
+        if isinstance(error, SpecctlError)
+    )
 
 
 # Of several failures of different kinds the earlier one here gives the exit code.

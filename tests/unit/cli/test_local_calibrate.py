@@ -17,7 +17,7 @@ import pytest
 from specctl.control import calibration, mode
 from specctl.control.replay import service
 from tests.labserver import wait_until
-from tests.unit.cli.test_local_deploy import HOST, Json, Place, starter
+from tests.unit.cli.test_local_deploy import ALLOW_FAULTS, HOST, Json, Place, starter
 
 __all__ = ["starter"]
 pytestmark = pytest.mark.slow  # real servers, real seconds
@@ -28,11 +28,13 @@ CHAIN = mode.mode("dflash", {"block_size": 8})
 
 
 @contextlib.contextmanager
-def serving(folder: Path, starter: Mapping[str, object]) -> Iterator[Place]:
-    """Keep a place with a chain in service."""
+def serving(
+    folder: Path, starter: Mapping[str, object], options: Mapping[str, object] | None = None
+) -> Iterator[Place]:
+    """Keep a place with a chain in service; `options` are laid over the engine's, faults among them."""
     made = Place(folder)
     made.write(starter)
-    made.describe()
+    made.describe(options, ALLOW_FAULTS)
     try:
         assert made.run("deploy", *HOST, "--algo", "dflash", "--yes").returncode == 0
         yield made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,28 +11,14 @@ import httpx
 import pytest
 import yaml
 
-from tests.unit.cli.test_local_deploy import ALLOW_FAULTS, HOST, Json, Place, acts, starter
+from tests.unit.cli.test_local_calibrate import serving
+from tests.unit.cli.test_local_deploy import HOST, Json, Place, acts, starter
 
 __all__ = ["starter"]
 pytestmark = pytest.mark.slow  # real servers, real seconds
 
 LIVE = ("switch", *HOST, "--live")
 TREE_8 = {"block_size": 8, "topk_cap": 8, "tree_budget": 8}
-
-
-@contextlib.contextmanager
-def serving(
-    folder: Path, starter: Mapping[str, object], options: Mapping[str, object] | None = None
-) -> Iterator[Place]:
-    """Keep a place with a chain in service."""
-    made = Place(folder)
-    made.write(starter)
-    made.describe(options, ALLOW_FAULTS)
-    try:
-        assert made.run("deploy", *HOST, "--algo", "dflash", "--yes").returncode == 0
-        yield made
-    finally:
-        made.end_daemons()
 
 
 @pytest.fixture
